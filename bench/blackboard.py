@@ -76,7 +76,9 @@ def _writers(folder: Path) -> Row:
         for number in own
     ]
     failed = [
-        said.strip().splitlines()[-1] for writer in writers if (said := writer.communicate()[1]) or writer.returncode
+        output.strip().splitlines()[-1]
+        for writer in writers
+        if (output := writer.communicate()[1]) or writer.returncode
     ]
     labels = len(board.get(shared).labels)
     versions = [board.get(number).version for number in own]

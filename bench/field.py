@@ -54,20 +54,20 @@ def rows() -> list[Row]:
 
 async def _measured(root: Path) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {"bare": [], "first": [], "again": [], "whole": []}
-    house = await ProjectContext.find(root)
-    store = house.board().store
+    context = await ProjectContext.find(root)
+    store = context.board().store
     store.write(_fill)
     for number in range(ROUNDS):
         found["bare"].append(_bare(root))
         store.write(_forget)
-        found["first"].append((await _look(house))[0])
+        found["first"].append((await _look(context))[0])
         _git(root, "commit", "-q", "--allow-empty", "-m", f"One more\n\nIssue: {number * 7 + 5}")
-        seconds, look = await _look(house)
+        seconds, look = await _look(context)
         found["again"].append(seconds)
         began = time.perf_counter()
         assert len(look.report.assessments) == ISSUES
         found["whole"].append(seconds + time.perf_counter() - began)
-    house.close()
+    context.close()
     return found
 
 
@@ -87,9 +87,9 @@ def _bare(root: Path) -> float:
     return time.perf_counter() - began
 
 
-async def _look(house: ProjectContext) -> tuple[float, Look]:
+async def _look(context: ProjectContext) -> tuple[float, Look]:
     began = time.perf_counter()
-    look = await (await facilitator(house)).look()
+    look = await (await facilitator(context)).look()
     return time.perf_counter() - began, look
 
 
@@ -164,8 +164,8 @@ def _repository(folder: Path) -> Path:
 
 def _commit(number: int) -> bytes:
     issue = number * 7919 % ISSUES + 1
-    told = f"Change part {number} of the shop\n\nWhy this was needed, in a sentence.\n\nIssue: {issue}\n"
-    message = f"{told}Agent: iterator\nSession: iterator-{issue}-1-abcdef\n".encode()
+    text = f"Change part {number} of the shop\n\nWhy this was needed, in a sentence.\n\nIssue: {issue}\n"
+    message = f"{text}Agent: iterator\nSession: iterator-{issue}-1-abcdef\n".encode()
     stamp = b"committer Bench <bench@localhost> %d +0000\n" % (1_700_000_000 + number * 60)
     content = b"M 100644 inline part\ndata %d\n%d\n" % (len(str(number)), number)
     return b"commit refs/heads/main\n" + stamp + b"data %d\n" % len(message) + message + content

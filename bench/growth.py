@@ -183,9 +183,9 @@ def _look(ground: Ground) -> float:
     done = subprocess.run(words, cwd=ground.root, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr)
-    told = json.loads(done.stdout.splitlines()[-1])
-    assert told["sessions"] == 0, "a session began, and there should be nothing to do"
-    return float(min(told["seconds"]))
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert result["sessions"] == 0, "a session began, and there should be nothing to do"
+    return float(min(result["seconds"]))
 
 
 def _verbs(copy: Path, project: str) -> dict[str, float]:

@@ -45,9 +45,11 @@ def table(found: Mapping[str, Ledger], others: Peers) -> str:
 
 def paragraph(found: Mapping[str, Ledger]) -> str:
     """The few figures that README.md tells. What is not measured is not told."""
-    told = [_read(sentence, found[part]) for part, sentence in _SENTENCES.items() if part in found]
-    told = [sentence for sentence in told if sentence]
-    return f"**Measured**: {'; '.join(told)}. [All numbers](docs/numbers.md), each with its command.\n" if told else ""
+    lines = [_read(sentence, found[part]) for part, sentence in _SENTENCES.items() if part in found]
+    lines = [sentence for sentence in lines if sentence]
+    return (
+        f"**Measured**: {'; '.join(lines)}. [All numbers](docs/numbers.md), each with its command.\n" if lines else ""
+    )
 
 
 def _read(cell: Callable[[Ledger], str] | None, ledger: Ledger) -> str:

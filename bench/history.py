@@ -81,12 +81,12 @@ class Past:
     def _copies(self, connection: sqlite3.Connection, table: str) -> str:
         """What the first task left, once for each `k`: its keys and its names are moved on, all else is the same."""
         columns = _columns(connection, table)
-        told = ", ".join(f'"{name}"' for name in columns)
+        message = ", ".join(f'"{name}"' for name in columns)
         made = ", ".join(self._value(table, name) for name in columns)
         first = f"id <= {self._rows[table]}" if "id" in columns else "workflow_uuid NOT LIKE '%~%'"
         return (
             "WITH RECURSIVE n(k) AS (SELECT :first UNION ALL SELECT k + 1 FROM n WHERE k < :last) "
-            f'INSERT INTO "{table}" ({told}) SELECT {made} FROM "{table}" CROSS JOIN n WHERE {first}'
+            f'INSERT INTO "{table}" ({message}) SELECT {made} FROM "{table}" CROSS JOIN n WHERE {first}'
         )
 
     def _value(self, table: str, column: str) -> str:

@@ -121,8 +121,8 @@ def _running(words: list[str], root: Path, environment: dict[str, str]) -> Itera
     """A process that is told to end, and the file with what it prints."""
     number, name = tempfile.mkstemp(dir=root.parent, prefix="said-")
     errors = Path(f"{name}.errors")
-    with os.fdopen(number, "w") as said, errors.open("w") as wrong:
-        process = subprocess.Popen(words, cwd=root, env=environment, stdout=said, stderr=wrong)
+    with os.fdopen(number, "w") as output, errors.open("w") as wrong:
+        process = subprocess.Popen(words, cwd=root, env=environment, stdout=output, stderr=wrong)
     try:
         yield Path(name)
         if process.poll() is not None:

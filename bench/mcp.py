@@ -131,8 +131,8 @@ async def _seated(root: Path, count: int) -> list[str]:
 
 
 def _bare_rows(path: Path, tokens: list[str]) -> None:
-    told = "Call get_my_task(). It tells your task, and what the work is held to. " * 3
-    rows = [(token, "get_task", told) for token in tokens]
+    result = "Call get_my_task(). It tells your task, and what the work is held to. " * 3
+    rows = [(token, "get_task", result) for token in tokens]
     with sqlite3.connect(path) as connection:
         connection.execute(SCHEMA)
         connection.executemany("INSERT INTO seats VALUES (?, ?, ?)", rows)

@@ -54,12 +54,12 @@ async def main(port: int, seconds: float, tokens: list[str]) -> None:
     await asyncio.gather(*(client(port, token, began + seconds, took) for token in tokens))
     passed = time.perf_counter() - began
     took.sort()
-    told = {
+    values = {
         "rate": len(took) / passed,
         "p50": took[len(took) // 2] * 1000,
         "p99": took[min(len(took) - 1, len(took) * 99 // 100)] * 1000,
     }
-    print(json.dumps(told))
+    print(json.dumps(values))
 
 
 if __name__ == "__main__":

@@ -20,19 +20,19 @@ from genba.wiring.verification.merge_verification import Proving, target_of
 
 
 async def main() -> None:
-    house = await ProjectContext.find(Path.cwd())
-    board = FleetBoard(house.board())
+    context = await ProjectContext.find(Path.cwd())
+    board = FleetBoard(context.board())
     done = asyncio.Event()
 
     async def turn(payload: str, steps: Steps) -> str:
-        target, proving = target_of(house, house.project.fleet), Proving(house, board)
+        target, proving = target_of(context, context.project.fleet), Proving(context, board)
         report = await MergeTurn(board, target, proving.verify, lambda _news: None).handle(payload, steps)
         done.set()
         return report
 
     handlers = {"turn": turn}
     engine = await Engine.open(
-        house.database(), executor="bench", workers=1, handlers=handlers, forgetful=tuple(handlers)
+        context.database(), executor="bench", workers=1, handlers=handlers, forgetful=tuple(handlers)
     )
     try:
         began = time.perf_counter()
@@ -47,7 +47,7 @@ async def main() -> None:
         sys.stdout.write(f"{time.perf_counter() - began}\n")
     finally:
         await engine.close()
-        house.close()
+        context.close()
 
 
 if __name__ == "__main__":

@@ -205,8 +205,8 @@ class Soak:
                 case Kind.CLEARING:
                     self.household.genba("gc", "--keep-days", "0")
                 case Kind.GUEST:
-                    if (told := self.guest.come()) != "exit":
-                        self.day.wrong.append(f"the guest was told to {told}, and nothing was there for it")
+                    if (result := self.guest.come()) != "exit":
+                        self.day.wrong.append(f"the guest was told to {result}, and nothing was there for it")
                 case _:
                     self.day.tasks += 1
                     with self.ground.board() as board:
@@ -270,10 +270,10 @@ def laws(day: Day) -> list[Row]:
     nights = [(before, after) for before, after in zip(day.looks, day.looks[1:], strict=False) if after.idle]
     if nights:
         found += _nights(where, nights)
-    told = f"{day.tasks} tasks ended as they should, {day.drawn} pages drawn, {day.notices} notices sent"
-    told += f", {day.synced} requests to the tracker"
+    message = f"{day.tasks} tasks ended as they should, {day.drawn} pages drawn, {day.notices} notices sent"
+    message += f", {day.synced} requests to the tracker"
     wrong = f"; {day.wrong[0]}" if day.wrong else ""
-    found.append(Row(f"{where}: things that went wrong in {late.hour} hours", told + wrong, len(day.wrong), 0))
+    found.append(Row(f"{where}: things that went wrong in {late.hour} hours", message + wrong, len(day.wrong), 0))
     return found
 
 
@@ -344,10 +344,10 @@ def main(words: Sequence[str]) -> int:
 
 
 def _kept(look: Look) -> dict[str, Any]:
-    told = asdict(look)
-    told["rows"] = sum(look.rows.values())
-    told["seen"] = {name: seen._asdict() for name, seen in look.seen.items()}
-    return told
+    result = asdict(look)
+    result["rows"] = sum(look.rows.values())
+    result["seen"] = {name: seen._asdict() for name, seen in look.seen.items()}
+    return result
 
 
 def _asked(words: Sequence[str]) -> argparse.Namespace:

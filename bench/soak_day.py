@@ -145,8 +145,8 @@ class Guest:
     def come(self) -> str:
         """What it is told to do."""
         seated = self._call("authenticate", agent_id=self.id, passkey=self.passkey)
-        told = self._call("get_next_action", session_token=seated["session_token"])
-        return str(told["action"])
+        result = self._call("get_next_action", session_token=seated["session_token"])
+        return str(result["action"])
 
     def _call(self, tool: str, **arguments: str) -> dict[str, Any]:
         meta = {

@@ -21,8 +21,8 @@ WARM = 2
 
 
 async def measured(rounds: int) -> dict[str, object]:
-    house = await ProjectContext.find(Path.cwd())
-    async with Fleet.open(house, workers=4) as fleet:
+    context = await ProjectContext.find(Path.cwd())
+    async with Fleet.open(context, workers=4) as fleet:
         gc.freeze()
         assert fleet.orchestrator is not None
         took = []
@@ -31,14 +31,14 @@ async def measured(rounds: int) -> dict[str, object]:
             await fleet.orchestrator.tick()
             took.append(time.process_time() - began)
         waits, begun = len(fleet.orchestrator.waits), len(fleet.orchestrator.field.sessions)
-    house.close()
+    context.close()
     return {"seconds": took[WARM:], "waits": waits, "sessions": begun}
 
 
 async def idle() -> dict[str, object]:
     looks = 0
-    house = await ProjectContext.find(Path.cwd())
-    async with Fleet.open(house, workers=4) as fleet:
+    context = await ProjectContext.find(Path.cwd())
+    async with Fleet.open(context, workers=4) as fleet:
         assert fleet.orchestrator is not None
         heard = fleet.orchestrator.looked
 
@@ -51,7 +51,7 @@ async def idle() -> dict[str, object]:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, fleet.park)
         print("open", flush=True)
         await fleet.work()
-    house.close()
+    context.close()
     return {"looks": looks}
 
 

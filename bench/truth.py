@@ -91,8 +91,8 @@ def told(lies: Sequence[Verdicts], work: Sequence[Verdicts]) -> Measured:
     ]
     for judge, words in JUDGES.items():
         if judge != GENBA:
-            said, refused = judges[judge]["false_done"], judges[judge]["false_refused"]
-            rows.append(Row(words, f"false done {of(said, len(lies))}; falsely refused {of(refused, len(work))}"))
+            output, refused = judges[judge]["false_done"], judges[judge]["false_refused"]
+            rows.append(Row(words, f"false done {of(output, len(lies))}; falsely refused {of(refused, len(work))}"))
     return Measured(rows, {"notes": NOTES, "lies": len(lies), "honest": len(work), "judges": judges})
 
 

@@ -62,15 +62,15 @@ _NOTICE = """(text) => {
 class Served:
     """A project, and its dashboard in a process of its own."""
 
-    house: ProjectContext
+    context: ProjectContext
     board: "Blackboard"
     url: str
     process: int
 
     def memory(self) -> int:
         """What its server holds, in kB."""
-        told = Path(f"/proc/{self.process}/status").read_text("ascii")
-        return next(int(line.split()[1]) for line in told.splitlines() if line.startswith("VmRSS:"))
+        result = Path(f"/proc/{self.process}/status").read_text("ascii")
+        return next(int(line.split()[1]) for line in result.splitlines() if line.startswith("VmRSS:"))
 
 
 def rows() -> list[Row]:
@@ -221,20 +221,20 @@ def _served(root: Path) -> Iterator[Served]:
     subprocess.run(["git", "commit", "-q", "--allow-empty", "-m", "Begin"], cwd=root, check=True)
     words = [str(Path(sys.executable).parent / "genba"), "serve", "--port", "0"]
     environment = {**clean_environment(), "GENBA_SERVE_TOKEN": _TOKEN}
-    house = asyncio.run(ProjectContext.find(root))
-    board = house.board()
+    context = asyncio.run(ProjectContext.find(root))
+    board = context.board()
     process = subprocess.Popen(
         words, cwd=root, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
     assert process.stdout is not None
     try:
         url = process.stdout.readline().partition("/enter")[0]
-        yield Served(house=house, board=board, url=url, process=process.pid)
+        yield Served(context=context, board=board, url=url, process=process.pid)
     finally:
         process.send_signal(signal.SIGINT)
         process.wait()
         process.stdout.close()
-        house.close()
+        context.close()
 
 
 def _page(browser: "Browser", served: Served) -> "Page":
@@ -271,9 +271,9 @@ def _journal(full: Served, run: str, lines: int) -> Path:
         time=_AT, run=run, agent="worker", issue=None, adapter="scripted", model="m", definition="", workspace=place,
         title="Make tea", limits={}, process=1, sandbox="worktree",
     )  # fmt: skip
-    folder = full.house.layout.run_folder(run)
+    folder = full.context.layout.run_folder(run)
     folder.mkdir(parents=True, exist_ok=True)
-    path = full.house.layout.main.parent / f"{run}.jsonl"
+    path = full.context.layout.main.parent / f"{run}.jsonl"
     with path.open("wb") as file:
         file.write(msgspec.json.encode(start) + b"\n")
         file.writelines(_lines()[:lines])
@@ -283,6 +283,6 @@ def _journal(full: Served, run: str, lines: int) -> Path:
 
 @functools.cache
 def _lines() -> list[bytes]:
-    said = "what an agent prints while it works, again and again and again"
-    lines = (told.AgentOutput(time=_AT, stream="stdout", text=f"{each} {said}") for each in range(LINES))
+    output = "what an agent prints while it works, again and again and again"
+    lines = (told.AgentOutput(time=_AT, stream="stdout", text=f"{each} {output}") for each in range(LINES))
     return [msgspec.json.encode(line) + b"\n" for line in lines]

@@ -82,8 +82,8 @@ def _told(found: Width) -> str:
     each = {
         name: taken.processor / found.tasks * 1000 for name, taken in (("genba", found.genba), ("shell", found.shell))
     }
-    told = f"{found.workers} at one time: {rate['genba']:.1f} tasks a second beside {rate['shell']:.1f}; "
-    return told + f"{each['genba']:.0f} ms of the processor a task beside {each['shell']:.0f}"
+    message = f"{found.workers} at one time: {rate['genba']:.1f} tasks a second beside {rate['shell']:.1f}; "
+    return message + f"{each['genba']:.0f} ms of the processor a task beside {each['shell']:.0f}"
 
 
 def _without_errors(database: str, looked: Looked) -> Row:

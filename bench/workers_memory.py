@@ -137,8 +137,8 @@ def _fleet(workers: int) -> Iterator[tuple[Ground, int]]:
         words = [str(BIN / "genba"), "work", "--plain", "--workers", str(workers)]
         log = Path(folder) / "said.txt"
         environment = {**clean_environment(), SANDBOX_VARIABLE: "worktree"}
-        with log.open("w") as said:
-            process = subprocess.Popen(words, cwd=ground.root, env=environment, stdout=said, stderr=said)
+        with log.open("w") as output:
+            process = subprocess.Popen(words, cwd=ground.root, env=environment, stdout=output, stderr=output)
         try:
             until(lambda: "workers" in log.read_text("utf-8"))
             yield ground, process.pid

@@ -226,8 +226,8 @@ def events() -> str:
     strange = sorted(set(kinds) ^ set(HAPPENED))
     if strange:
         raise SystemExit(f"error: docs/generate.py has no words for {', '.join(strange)}, or words for what is gone")
-    said = said_of(FleetEventKind)
-    silent = [str(each) for each in FleetEventKind if each.name not in said and str(each) not in SHOWN]
+    output = said_of(FleetEventKind)
+    silent = [str(each) for each in FleetEventKind if each.name not in output and str(each) not in SHOWN]
     if silent:
         raise SystemExit(f"error: docs/generate.py has no words for {', '.join(silent)}")
     return page(
@@ -243,7 +243,8 @@ def events() -> str:
             "## On the screen of `genba work`",
             "Without a terminal, or with `--plain`, each is one line.",
             table(
-                ("word", "meaning"), ((f"`{each}`", said.get(each.name) or SHOWN[str(each)]) for each in FleetEventKind)
+                ("word", "meaning"),
+                ((f"`{each}`", output.get(each.name) or SHOWN[str(each)]) for each in FleetEventKind),
             ),
         ]
     )
@@ -261,8 +262,8 @@ def requirements() -> str:
 
 def tally(rows: Any) -> str:
     counts = Counter(row.get("status", "works") for row in rows)
-    told = ", ".join(f"{counts[status]} {words}" for status, words in STATUSES.items())
-    return f"{len(rows)} requirements: {told}."
+    message = ", ".join(f"{counts[status]} {words}" for status, words in STATUSES.items())
+    return f"{len(rows)} requirements: {message}."
 
 
 def requirement_table(rows: Any) -> str:

@@ -149,8 +149,8 @@ def gather(locks: Sequence[Path], osv: str, only_osv: bool) -> tuple[set[Finding
     if not answers:
         unanswered = {"all that is locked": "; ".join(f"{name}: {why}" for name, why in silent.items())}
     elif unanswered:
-        told = "; ".join(f"{name}: {why}" for name, why in silent.items()) or "no service knows it"
-        unanswered = dict.fromkeys(unanswered, f"PyPI does not know it; {told}" if not only_osv else told)
+        message = "; ".join(f"{name}: {why}" for name, why in silent.items()) or "no service knows it"
+        unanswered = dict.fromkeys(unanswered, f"PyPI does not know it; {message}" if not only_osv else message)
     if isinstance(scripts, str):
         unanswered["the scripts of the dashboard"] = scripts
     else:

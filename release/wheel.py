@@ -33,8 +33,8 @@ class NotTheSame(Exception):
 
 def tracked(source: Path) -> list[str]:
     """The files that are part of the source: what git tracks, so that nothing that lies around gets in."""
-    told = subprocess.run(["git", "ls-files", "-z"], cwd=source, check=True, capture_output=True).stdout
-    return sorted(name for name in os.fsdecode(told).split("\0") if name and (source / name).is_file())
+    output = subprocess.run(["git", "ls-files", "-z"], cwd=source, check=True, capture_output=True).stdout
+    return sorted(name for name in os.fsdecode(output).split("\0") if name and (source / name).is_file())
 
 
 def committed_at(source: Path) -> str:
@@ -104,8 +104,8 @@ def write_sums(folder: Path) -> None:
 def refuse_changes(source: Path) -> None:
     """What is given to others is a commit."""
     words = ["git", "status", "--porcelain", "--untracked-files=no"]
-    if told := subprocess.run(words, cwd=source, check=True, capture_output=True, text=True).stdout:
-        raise NotTheSame(f"not committed:\n{told}hint: commit, then make dist")
+    if output := subprocess.run(words, cwd=source, check=True, capture_output=True, text=True).stdout:
+        raise NotTheSame(f"not committed:\n{output}hint: commit, then make dist")
 
 
 def try_wheel(wheel: Path) -> None:

@@ -78,11 +78,11 @@ class Forked(subprocess.Popen[bytes]):
         with theirs, Path(os.devnull).open("rb") as nothing:
             handles = [theirs.fileno(), nothing.fileno(), stdout, stderr]
             socket.send_fds(_nursery(), [json.dumps(request).encode()], handles)
-        told = self._line.recv(4096).decode()
-        if not told.isdigit():
+        output = self._line.recv(4096).decode()
+        if not output.isdigit():
             self._line.close()
-            raise OSError(f"{words[0]} was not forked: {told or 'nobody answers'}")
-        self.pid = int(told)
+            raise OSError(f"{words[0]} was not forked: {output or 'nobody answers'}")
+        self.pid = int(output)
 
     def poll(self) -> int | None:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -93,11 +93,11 @@ class Forked(subprocess.Popen[bytes]):
         if self.returncode is None:
             self._line.settimeout(timeout)
             try:
-                told = self._line.recv(4096)
+                result = self._line.recv(4096)
             except (TimeoutError, BlockingIOError):
                 raise subprocess.TimeoutExpired(self.args, timeout or 0) from None
-            assert told, f"whoever forked {self.args!r} is gone"
-            self.returncode = os.waitstatus_to_exitcode(int(told))
+            assert result, f"whoever forked {self.args!r} is gone"
+            self.returncode = os.waitstatus_to_exitcode(int(result))
             self._line.close()
         return self.returncode
 

@@ -26,9 +26,9 @@ def test_the_default_section_sets_adapter_model_timeout_and_tools(project: Proje
     project.commit()
     project.write(".genba/config.yaml", PRINTED.replace("claude-code", "scripted"))
     project.commit()
-    told = project.genba("agent", "show", "worker", "--explain", "--json", check=0).out
+    result = project.genba("agent", "show", "worker", "--explain", "--json", check=0).out
     for path in ("runner.flow.defaultModel", "runner.limits.askTimeoutSeconds", "runner.boundaries.allowedTools"):
-        assert path in told
+        assert path in result
     assert project.run("worker")["outcome"] == "completed"
     started = next(event for event in project.events() if event["event"] == "iteration_started")
     assert started["model"] == "claude-sonnet"

@@ -66,8 +66,8 @@ OF_SETTINGS = {
 
 def problems(project: Project, *words: str) -> set[tuple[str, str]]:
     """Each problem that a command names, by file and path; each says what is wrong, and gives a hint."""
-    told = project.genba(*words, "--json", check=3).json
-    found = told.get("problems") or told["error"]["problems"]
+    result = project.genba(*words, "--json", check=3).json
+    found = result.get("problems") or result["error"]["problems"]
     assert all(each["message"] and each["hint"] for each in found)
     return {(each["file"], each["path"]) for each in found}
 

@@ -79,9 +79,9 @@ def test_looking_at_a_repository_runs_nothing_of_it(project: Project, tmp_path: 
     for words in (("status",), ("task", "show", "1"), ("agent", "list"), ("queue",), ("doctor",), ("logs",)):
         project.genba(*words, check=None)
     # This one is a process of its own from its first line: what lies in the folder could be taken for a module.
-    told = subprocess.run([str(GENBA), "status"], cwd=project.root, capture_output=True, check=False)
+    result = subprocess.run([str(GENBA), "status"], cwd=project.root, capture_output=True, check=False)
 
-    assert told.stdout
+    assert result.stdout
     assert not sprung.exists()
 
 

@@ -227,10 +227,10 @@ def test_a_private_key_is_hidden_whose_lines_are_printed_one_by_one(project: Pro
 
     project.run("worker")
 
-    told = "\n".join(printed(project.events()))
-    assert told.startswith("before\n[redacted]")
-    assert told.endswith("after")
-    assert not [line for line in body if line in told]
+    message = "\n".join(printed(project.events()))
+    assert message.startswith("before\n[redacted]")
+    assert message.endswith("after")
+    assert not [line for line in body if line in message]
 
 
 def test_the_lines_of_a_secret_with_many_lines_are_hidden_one_by_one(project: Project) -> None:

@@ -21,7 +21,7 @@ def a_talk(
     converse: Callable[[Send, "asyncio.Queue[bytes]"], Awaitable[None]],
     seconds: float = 20,
 ) -> Command:
-    said: asyncio.Queue[bytes] = asyncio.Queue()
+    output: asyncio.Queue[bytes] = asyncio.Queue()
     return Command(
         argv=(sys.executable, "-c", program),
         workdir=str(tmp_path),
@@ -29,8 +29,8 @@ def a_talk(
         timeout_seconds=seconds,
         idle_seconds=seconds,
         mark=f"talk-{uuid4().hex}",
-        lines=said.put_nowait,
-        converse=lambda send: converse(send, said),
+        lines=output.put_nowait,
+        converse=lambda send: converse(send, output),
     )
 
 

@@ -20,13 +20,13 @@ FIRST_PROMPT = {"implement.md": "Do {uv-plan_plan}.\n"}
 
 
 def _start(project: Project, *words: str) -> subprocess.Popen[bytes]:
-    with _said(project).open("wb") as said:
+    with _said(project).open("wb") as output:
         return subprocess.Popen(
             [str(GENBA), "run", *words, "--quiet"],
             cwd=project.root,
             env={**os.environ, **project.environment},
             stdout=subprocess.DEVNULL,
-            stderr=said,
+            stderr=output,
         )
 
 

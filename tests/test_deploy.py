@@ -80,9 +80,9 @@ def test_no_password_is_in_the_compose_file() -> None:
 
 
 def test_compose_itself_reads_the_file(tmp_path: Path) -> None:
-    told = subprocess.run(["docker", "compose", "version"], capture_output=True, check=False).returncode if (
+    result = subprocess.run(["docker", "compose", "version"], capture_output=True, check=False).returncode if (
         shutil.which("docker")) else 1  # fmt: skip
-    if told != 0:
+    if result != 0:
         pytest.skip("not run: docker compose is not installed")
     environment = {**os.environ, "POSTGRES_PASSWORD": "x", "GENBA_REPOSITORY": str(tmp_path)}
     words = ["docker", "compose", "--file", str(DEPLOY / "compose.yaml"), "config", "--quiet"]
@@ -138,7 +138,7 @@ class Deployed:
 
     def words(self, name: str, repository: Path) -> list[str]:
         service = self.services[name]
-        told = {**service["environment"], "GENBA_DATABASE_URL": "postgresql://postgres@/postgres?host=/database"}
+        values = {**service["environment"], "GENBA_DATABASE_URL": "postgresql://postgres@/postgres?host=/database"}
         mounts = [f"{self.socket}:/database/{self.socket.name}"]
         for volume in service["volumes"]:
             source, target = volume.rsplit(":", 2 if volume.endswith(":ro") else 1)[:2]
@@ -152,7 +152,7 @@ class Deployed:
             *(("--read-only",) if service["read_only"] else ()),
             *(word for place in service["tmpfs"] for word in ("--tmpfs", place)),
             *(word for mount in mounts for word in ("--volume", mount)),
-            *(word for pair in told.items() for word in ("--env", "=".join(pair))),
+            *(word for pair in values.items() for word in ("--env", "=".join(pair))),
             "genba-test", "-eu", "-c", service["command"][0].replace("$$", "$"),
         ]  # fmt: skip
 
@@ -173,8 +173,8 @@ class Deployed:
     def said(self, container: str) -> str:
         environment = {**os.environ, **({"DOCKER_HOST": self.engine.host} if self.engine.host else {})}
         words = ["docker", "logs", container]
-        told = subprocess.run(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-        return told.stdout.decode("utf-8", "replace")
+        result = subprocess.run(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        return result.stdout.decode("utf-8", "replace")
 
     def clear(self) -> None:
         for container in self.started:

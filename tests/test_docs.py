@@ -470,24 +470,24 @@ def test_the_table_of_models_is_the_one_that_is_used() -> None:
 
 
 def test_every_adapter_is_told_with_the_command_that_installs_it() -> None:
-    told = text_of(REFERENCE / "adapters.md")
+    result = text_of(REFERENCE / "adapters.md")
     for name in ADAPTERS:
-        assert f"| `{name}` |" in told
+        assert f"| `{name}` |" in result
     for kind in (adapter_class(name) for name in ("claude-code", "codex", "opencode")):
-        assert f"| `{kind.binary}` | `{kind.install}` |" in told
-    assert all(f"`{name}`" in told for name in KNOWN)
+        assert f"| `{kind.binary}` | `{kind.install}` |" in result
+    assert all(f"`{name}`" in result for name in KNOWN)
 
 
 def test_every_table_of_the_blackboard_is_told() -> None:
-    told = re.findall(r"^\| `(\w+)` \|", copied(REFERENCE / "blackboard.md", "tables"), re.MULTILINE)
-    assert sorted(told) == sorted(metadata.tables)
+    result = re.findall(r"^\| `(\w+)` \|", copied(REFERENCE / "blackboard.md", "tables"), re.MULTILINE)
+    assert sorted(result) == sorted(metadata.tables)
 
 
 def test_the_built_in_rules_of_the_types_are_told() -> None:
     rows = re.findall(r"^\| `(\w+)` \| ([\w, ]+) \| (.+?) \| (.*?)\|$", text_of(REFERENCE / "goals.md"), re.MULTILINE)
-    told = {kind: (artifacts, goals, may.strip()) for kind, artifacts, goals, may in rows if kind in EXPECTED}
-    assert list(told) == list(EXPECTED)
-    for kind, (artifacts, goals, may) in told.items():
+    values = {kind: (artifacts, goals, may.strip()) for kind, artifacts, goals, may in rows if kind in EXPECTED}
+    assert list(values) == list(EXPECTED)
+    for kind, (artifacts, goals, may) in values.items():
         assert artifacts.split(", ") == [str(each) for each in EXPECTED[kind]]
         assert (goals == "none") == (kind not in TYPE_RULES)
         assert all(goal_type(goal) in goals for goal in TYPE_RULES.get(kind, ()))

@@ -194,11 +194,11 @@ def test_a_kind_of_walls_that_nobody_knows_stands_in_the_way(machine: Machine) -
 
 def test_where_there_is_no_bubblewrap_a_run_has_no_walls_and_that_is_said(machine: Machine) -> None:
     done = machine.doctor()
-    told = machine.doctor("--json").json
+    result = machine.doctor("--json").json
 
     assert "no walls (bwrap is not installed)" in done.out
     assert "apt-get install bubblewrap" in done.out
-    assert (told["can_run"], told["sandbox"]) == (True, "worktree")
+    assert (result["can_run"], result["sandbox"]) == (True, "worktree")
 
 
 def test_the_trial_of_the_walls_says_the_same_as_a_run_would(machine: Machine) -> None:
@@ -207,10 +207,10 @@ def test_the_trial_of_the_walls_says_the_same_as_a_run_would(machine: Machine) -
         pytest.skip("not run: bwrap is not installed")
     machine.environment["PATH"] = f"{machine.bin}:{os.environ['PATH']}"
 
-    told = machine.doctor("--json").json
-    walls = next(each for each in told["findings"] if each["name"] == "bubblewrap")
+    result = machine.doctor("--json").json
+    walls = next(each for each in result["findings"] if each["name"] == "bubblewrap")
 
-    assert told["sandbox"] == ("bubblewrap" if walls["health"] == "fine" else "worktree")
+    assert result["sandbox"] == ("bubblewrap" if walls["health"] == "fine" else "worktree")
 
 
 def test_a_sandbox_works_only_if_a_session_would_work_in_it(machine: Machine) -> None:

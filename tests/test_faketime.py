@@ -127,9 +127,9 @@ def test_a_fast_clock_shortens_every_way_to_wait(clock: Clock) -> None:
         check=True,
     )
 
-    told: dict[str, Any] = json.loads(done.stdout)
-    assert len(told) == 8
-    for name, both in told.items():
+    values: dict[str, Any] = json.loads(done.stdout)
+    assert len(values) == 8
+    for name, both in values.items():
         assert all(passed >= 29 for passed in both), (name, both)
 
 

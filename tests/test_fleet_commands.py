@@ -314,9 +314,9 @@ def test_nothing_is_decided_that_nobody_asked(project: Project) -> None:
 def test_an_agent_decides_nothing(project: Project, words: tuple[str, ...]) -> None:
     project.issue(1, "Choose a region")
     asked(project)
-    told = refused(project, *words, GENBA_RUN=RUN, GENBA_AGENT="worker")
-    assert "an agent may not" in told
-    assert "genba task comment" in told
+    result = refused(project, *words, GENBA_RUN=RUN, GENBA_AGENT="worker")
+    assert "an agent may not" in result
+    assert "genba task comment" in result
     with fleet(project) as board:
         field = board.field()
     assert (field.paused, field.stopping, field.held) == (False, False, frozenset())
@@ -461,11 +461,11 @@ def test_a_session_whose_executor_has_gone_is_parked(project: Project, leaves: b
         with fleet(project) as board:
             board.leave("laptop", "parked")
 
-    told = project.genba("sessions", check=0)
+    result = project.genba("sessions", check=0)
 
-    assert "■ parked  #1 Mend the till" in told.out
-    assert "laptop has ended" in told.out
-    assert "hint: genba work   goes on with what is parked" in told.err
+    assert "■ parked  #1 Mend the till" in result.out
+    assert "laptop has ended" in result.out
+    assert "hint: genba work   goes on with what is parked" in result.err
     assert project.genba("sessions", "1", "--json", check=0).json[0]["status"] == "parked"
 
 
@@ -479,9 +479,9 @@ def test_all_sessions_are_listed_with_those_that_have_ended(project: Project) ->
     project.genba("task", "cancel", "2", check=0)
 
     assert "#2" not in project.genba("sessions", check=0).out
-    told = project.genba("sessions", "--all", check=0).out
-    assert "◐ running  #1 Choose a region" in told
-    assert "✗ failed   #2 Mend the till" in told
+    result = project.genba("sessions", "--all", check=0).out
+    assert "◐ running  #1 Choose a region" in result
+    assert "✗ failed   #2 Mend the till" in result
 
 
 def test_where_all_sessions_have_ended_it_is_said_where_they_are(project: Project) -> None:
@@ -491,9 +491,9 @@ def test_where_all_sessions_have_ended_it_is_said_where_they_are(project: Projec
         board.end_part(PartEnd(run=RUN, part=1, outcome="failed", reason="it gave up"))
     project.genba("task", "cancel", "1", check=0)
 
-    told = project.genba("sessions", check=0).err
+    result = project.genba("sessions", check=0).err
 
-    assert told == "no session is open; all have ended\nhint: genba sessions --all\n"
+    assert result == "no session is open; all have ended\nhint: genba sessions --all\n"
 
 
 def test_a_run_that_was_lost_before_it_wrote_anything_is_told_of(project: Project) -> None:
@@ -503,10 +503,10 @@ def test_a_run_that_was_lost_before_it_wrote_anything_is_told_of(project: Projec
     with fleet(project) as board:
         board.end_part(PartEnd(run=RUN, part=1, outcome="failed", reason="its part was lost: nobody knows of it"))
 
-    told = refused(project, "logs", RUN, code=4)
+    result = refused(project, "logs", RUN, code=4)
 
-    assert f"{RUN} has written nothing down here: its part was lost: nobody knows of it" in told
-    assert "hint: genba sessions 1" in told
+    assert f"{RUN} has written nothing down here: its part was lost: nobody knows of it" in result
+    assert "hint: genba sessions 1" in result
     assert 'there is no run "worker-9-9-abcdef"' in refused(project, "logs", "worker-9-9-abcdef", code=4)
 
 
@@ -566,9 +566,9 @@ def test_a_scope_that_is_not_there_is_not_taken_away(project: Project) -> None:
 
 def test_tables_that_are_up_to_date_stay_as_they_are(project: Project) -> None:
     project.issue(1, "x")
-    told = project.genba("migrate", "--json", check=0).json
-    assert told["from"] == told["to"]
-    assert told["changed"] is False
+    result = project.genba("migrate", "--json", check=0).json
+    assert result["from"] == result["to"]
+    assert result["changed"] is False
     assert "up to date" in project.genba("migrate", check=0).out
 
 
@@ -644,13 +644,13 @@ SCRIPTED = textwrap.dedent("""
 
 
 def begun(tmp_path: Path, *words: str) -> "subprocess.Popen[str]":
-    said = (tmp_path / "said").open("w", encoding="utf-8")
-    with said:
+    output = (tmp_path / "said").open("w", encoding="utf-8")
+    with output:
         return subprocess.Popen(
             [sys.executable, "-c", SCRIPTED, *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=said,
+            stderr=output,
             text=True,
             env=os.environ,
         )
@@ -664,23 +664,23 @@ def ended(process: "subprocess.Popen[str]") -> tuple[int, str]:
 @pytest.mark.parametrize("word", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_ctrl_c_parks_once_and_stays_clean_however_often_it_is_pressed(tmp_path: Path, word: signal.Signals) -> None:
     process = begun(tmp_path)
-    said = tmp_path / "said"
-    until(lambda: "started" in said.read_text())
+    output = tmp_path / "said"
+    until(lambda: "started" in output.read_text())
     process.send_signal(word)
-    until(lambda: "1 session; everything is kept, and genba work goes on with it" in said.read_text())
+    until(lambda: "1 session; everything is kept, and genba work goes on with it" in output.read_text())
     process.send_signal(signal.SIGINT)
-    until(lambda: said.read_text().count("still parking") == 1)
+    until(lambda: output.read_text().count("still parking") == 1)
     process.send_signal(signal.SIGINT)
-    until(lambda: said.read_text().count("still parking") == 2)
+    until(lambda: output.read_text().count("still parking") == 2)
 
     code, out = ended(process)
 
     closed, _, summary = out.partition("\n")
     assert (code, closed) == (0, "closed")
     assert json.loads(summary)["parked"] == 1
-    assert "parked: 1 session, nothing is lost" in said.read_text()
-    assert "hint: genba work   goes on" in said.read_text()
-    assert "Traceback" not in said.read_text()
+    assert "parked: 1 session, nothing is lost" in output.read_text()
+    assert "hint: genba work   goes on" in output.read_text()
+    assert "Traceback" not in output.read_text()
 
 
 def test_a_fleet_that_ends_by_itself_says_so(tmp_path: Path) -> None:

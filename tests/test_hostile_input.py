@@ -74,9 +74,9 @@ def test_json_that_nobody_can_use_is_refused(project: Project, path: str, text: 
     project.agent()
     project.write(path, text)
     project.commit()
-    said = refused(project)
-    assert path in said
-    assert told in said
+    output = refused(project)
+    assert path in output
+    assert told in output
 
 
 YAML = {
@@ -100,13 +100,13 @@ YAML = {
 @pytest.mark.parametrize("path", [".agent/worker/script.yaml", ".genba/config.yaml"])
 @pytest.mark.parametrize("name", YAML)
 def test_yaml_that_nobody_can_use_is_refused(project: Project, path: str, name: str) -> None:
-    text, told = YAML[name]
+    text, result = YAML[name]
     project.agent()
     project.write(path, text)
     project.commit()
-    said = refused(project)
-    assert path.removeprefix(".agent/") in said
-    assert told in said
+    output = refused(project)
+    assert path.removeprefix(".agent/") in output
+    assert result in output
 
 
 def test_a_blackboard_that_cannot_be_read_is_refused(project: Project) -> None:
@@ -361,9 +361,9 @@ def test_an_action_handler_that_ends_the_program_ends_no_program(project: Projec
 @pytest.mark.parametrize("address", ["file:///etc/hostname", "http://127.0.0.1:9/schema.json"])
 def test_a_schema_reads_no_other_file_and_no_network(project: Project, key: str, address: str) -> None:
     project.agent(completion={"type": "structuredSignal", "config": {"outputSchema": {key: address}}})
-    said = refused(project)
-    assert "not a JSON Schema" in said
-    assert address in said
+    output = refused(project)
+    assert "not a JSON Schema" in output
+    assert address in output
 
 
 def test_a_composite_that_doubles_with_every_name_is_refused(project: Project) -> None:
@@ -399,9 +399,9 @@ def test_a_parameter_that_would_hide_something_is_refused(project: Project, name
 @pytest.mark.parametrize("kind", ["number", "integer"])
 def test_an_issue_is_a_whole_number(project: Project, kind: str, value: str) -> None:
     project.agent(parameters={"issue": {"type": kind}})
-    said = refused(project, "run", "worker", f"--issue={value}", code=2)
-    assert "is not the number of an issue" in said
-    assert "hint: genba run worker --help" in said
+    output = refused(project, "run", "worker", f"--issue={value}", code=2)
+    assert "is not the number of an issue" in output
+    assert "hint: genba run worker --help" in output
 
 
 @pytest.mark.parametrize("value", ["inf", "nan", "-inf", "1e400", "9" * 400, "9" * 5000, "x"])

@@ -276,7 +276,7 @@ def test_a_rejection_and_the_decision_after_it_are_japanese(yard: Yard) -> None:
 
     seen = prompts(yard)
     feedback = "\n".join(seen)
-    for told in (
+    for message in (
         "却下: goals_not_met",
         "ファイル work.txt がありません",
         "自身を判定するものを変更しています: pytest.ini",
@@ -287,7 +287,7 @@ def test_a_rejection_and_the_decision_after_it_are_japanese(yard: Yard) -> None:
         "実行していません: ブランチは自身を判定するものを変更しています",
         "## これまでに試したこと",
     ):
-        assert told in feedback, told
+        assert message in feedback, message
     assert not_japanese(*seen) == []
     assert any("2 回中 2 回の試行が失敗しました" in question for question in asked(yard))
     assert not_japanese(*asked(yard)) == []
@@ -304,14 +304,14 @@ def test_a_plan_that_cannot_be_used_or_is_rejected_is_told_in_japanese(yard: Yar
     yard.work(check=1)
 
     seen = prompts(yard)
-    for told in (
+    for message in (
         "計画は使えません。問題が",
         "というエージェントはここにはいません",
         "リポジトリ内のパスではありません",
         "部分が互いに待ち合って循環しています",
         "大きすぎる",
     ):
-        assert any(told in prompt for prompt in seen), told
+        assert any(message in prompt for prompt in seen), message
     assert not_japanese(*seen) == []
     assert not_japanese(*asked(yard)) == []
 
@@ -409,12 +409,12 @@ def test_every_stored_sentence_is_one_that_the_code_has(language: str) -> None:
     texts = {
         node.value.strip(" ().;:$") for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
-    said = "\n".join(texts)
+    output = "\n".join(texts)
     phrases = sorted((text for text in texts if " " in text), key=len, reverse=True)
     catalogue = sentences.CATALOGUES[language]
     for english, text in {**catalogue.SENTENCES, **catalogue.PARTS, **catalogue.LOSSES}.items():
         assert names_in(text) == names_in(english), english
         words = [piece.strip(" ().;:$") for piece in re.split(r"\{\w+\}|[();:.]", english)]
-        assert [word for word in words if not made_of(word, phrases, said)] == [], english
+        assert [word for word in words if not made_of(word, phrases, output)] == [], english
         if LETTERS.search("".join(words)):
             assert JAPANESE.search(text), english

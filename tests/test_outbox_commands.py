@@ -103,8 +103,8 @@ def test_every_kind_of_deed_is_listed_in_its_order_in_words(project: Project) ->
         assert any(subject in line and rest in line for line in lines), (words, lines)
     assert "waits for 1" in lines[1]
     assert "\x1b" not in listed.out
-    told = project.genba("outbox", "list", "--json", check=0).json
-    assert [entry["deed"]["deed"] for entry in told["entries"]][:3] == ["comment", "labels", "close"]
+    result = project.genba("outbox", "list", "--json", check=0).json
+    assert [entry["deed"]["deed"] for entry in result["entries"]][:3] == ["comment", "labels", "close"]
 
 
 def test_what_failed_is_shown_with_its_answer_and_what_waits_behind_it(project: Project) -> None:
@@ -130,8 +130,8 @@ def test_a_dry_run_shows_what_would_be_sent_with_its_words_and_changes_nothing(p
     assert "genba/3-tea" in shown
     assert "| Closes #3" in shown
     assert "labels: +done" not in shown
-    told = project.genba("outbox", "send", "--dry-run", "--json", check=0).json
-    assert [entry["id"] for entry in told] == [4, 5, 6, 7, 8]
+    result = project.genba("outbox", "send", "--dry-run", "--json", check=0).json
+    assert [entry["id"] for entry in result] == [4, 5, 6, 7, 8]
     with outbox_of(project) as outbox:
         assert [entry.attempts for entry in outbox.list()] == [1] + [0] * 7
 
@@ -159,9 +159,9 @@ def test_a_person_retries_or_drops_what_failed(project: Project) -> None:
 
 def test_what_does_not_happen_is_said_of_every_kind(project: Project) -> None:
     for number in record(project, *DEEDS):
-        told = project.genba("outbox", "drop", str(number), check=0).out
-        assert told.startswith(f"entry {number} is dropped: ")
-        assert len(told) > len(f"entry {number} is dropped: \n")
+        result = project.genba("outbox", "drop", str(number), check=0).out
+        assert result.startswith(f"entry {number} is dropped: ")
+        assert len(result) > len(f"entry {number} is dropped: \n")
 
 
 def test_an_agent_neither_sends_nor_drops(project: Project) -> None:
@@ -195,9 +195,9 @@ def test_credentials_that_are_not_taken_keep_everything_in_the_outbox(project: P
     on_github(project, hub)
     project.environment["GENBA_GITHUB_TOKEN"] = "ghp_of_nobody"
     record(project, *DEEDS[:2])
-    told = project.genba("outbox", "send", check=3)
-    assert "2 changes stay in the outbox." in told.err
-    assert "ghp_of_nobody" not in told.out + told.err
+    result = project.genba("outbox", "send", check=3)
+    assert "2 changes stay in the outbox." in result.err
+    assert "ghp_of_nobody" not in result.out + result.err
     project.environment["GENBA_GITHUB_TOKEN"] = "ghp_of_octocat"
     project.genba("outbox", "send", check=0)
 
@@ -206,7 +206,7 @@ def test_what_github_refuses_is_told_and_the_rest_is_sent(project: Project, hub:
     on_github(project, hub)
     project.environment["GENBA_GITHUB_TOKEN"] = "ghp_of_octocat"
     record(project, PostComment(issue=99, body="Hello."), PostComment(issue=1, body="Hello."))
-    told = project.genba("outbox", "send", check=1)
-    assert told.out.splitlines()[0].startswith("✗ 1  #99")
-    assert told.out.splitlines()[1].startswith("● 2  #1")
-    assert "genba outbox list" in told.err
+    result = project.genba("outbox", "send", check=1)
+    assert result.out.splitlines()[0].startswith("✗ 1  #99")
+    assert result.out.splitlines()[1].startswith("● 2  #1")
+    assert "genba outbox list" in result.err

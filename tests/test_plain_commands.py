@@ -100,8 +100,8 @@ def test_an_exit_code_is_a_warning_when_the_work_on_the_branch_is_verified(proje
     commanded(project, f"echo work > work.txt\ngit add -A\ngit commit -qm work\necho '{words}' >&2\nexit 3\n")
     result = project.run("iterator", "--issue", "1")
     assert merged(project, result)
-    told = [event["message"] for event in project.events() if event["event"] == "notice"]
-    assert any(each.startswith("warning: the agent ended with exit code 3") for each in told)
+    lines = [event["message"] for event in project.events() if event["event"] == "notice"]
+    assert any(each.startswith("warning: the agent ended with exit code 3") for each in lines)
 
 
 def test_an_exit_code_without_new_work_is_tried_again_and_fails(project: Project) -> None:

@@ -26,8 +26,8 @@ def answer(project: Project, tmp_path: Path) -> Any:
     """Lets both agents give these answers, one after the other."""
 
     def give(*answers: Any) -> None:
-        for number, told in enumerate(answers, 1):
-            (tmp_path / f"{number}.json").write_text(json.dumps(told))
+        for number, message in enumerate(answers, 1):
+            (tmp_path / f"{number}.json").write_text(json.dumps(message))
         script = (
             f"n=$(cat {tmp_path}/n 2>/dev/null || echo 0); n=$((n+1)); echo $n > {tmp_path}/n; cat {tmp_path}/$n.json"
         )
@@ -49,8 +49,8 @@ def test_a_planner_is_told_the_task_and_the_limits_and_leaves_nothing(project: P
     assert (result["outcome"], result["output"]) == ("completed", PLAN)
     assert plan_check(result["output"], project.task(1), PlanLimits(max_parts=7)) is None
     [prompt] = project.prompts()
-    for told in ("# Plan the parts of issue #1: Add a login", "With a form.", "at most 7 parts", "- tests_pass"):
-        assert told in prompt
+    for message in ("# Plan the parts of issue #1: Add a login", "With a form.", "at most 7 parts", "- tests_pass"):
+        assert message in prompt
     assert project.git("rev-parse", "main") == before
     assert str(project.task(1).status) == "open"
 
@@ -82,8 +82,8 @@ def test_a_reviewer_is_told_the_task_the_commit_and_the_results(project: Project
 
     assert verdict_check(result["output"]) is None
     [prompt] = project.prompts()
-    for told in ("#1: Add a login", "With a form.", "5c1a0f2", "9d8e7f6", "- `tests_pass` holds"):
-        assert told in prompt
+    for message in ("#1: Add a login", "With a form.", "5c1a0f2", "9d8e7f6", "- `tests_pass` holds"):
+        assert message in prompt
 
 
 @pytest.mark.parametrize("word", ["changes", "changes_requested"])

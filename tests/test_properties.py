@@ -61,8 +61,8 @@ def test_any_json_becomes_an_agent_or_problems_and_never_a_crash(raw: Any) -> No
 @given(st.text(min_size=8).filter(lambda text: text.strip() == text and HIDDEN not in text and len(text.strip()) >= 8))
 def test_a_secret_of_the_environment_never_survives(secret: str) -> None:
     redactor = Redactor({"MY_TOKEN": secret})
-    told = redactor.value({"a": [f"it is {secret}!"], "b": {"deep": secret}})
-    assert secret not in json.dumps(told, ensure_ascii=False).replace(HIDDEN, "")
+    result = redactor.value({"a": [f"it is {secret}!"], "b": {"deep": secret}})
+    assert secret not in json.dumps(result, ensure_ascii=False).replace(HIDDEN, "")
 
 
 @given(st.text())
@@ -83,12 +83,12 @@ async def test_no_sequence_of_replies_completes_a_run_whose_checks_fail(
 ) -> None:
     """Whatever is said, the run ends within its budget, and completes only on a passed check."""
     definition = _two_steps()
-    replies, told = [], []
+    replies, outcome = [], []
     for action, status, holds, _tree in turns:
         structured = {"next_action": {"action": action}, **({"status": status} if status else {})}
         replies.append(Reply(text="", structured=structured))
-        told.append(CheckResult("holds", CheckStatus.PASSED if holds else CheckStatus.FAILED, "no"))
-    checks = ScriptedChecks({"holds": told})
+        outcome.append(CheckResult("holds", CheckStatus.PASSED if holds else CheckStatus.FAILED, "no"))
+    checks = ScriptedChecks({"holds": outcome})
     trees = MemoryTrees(*[facts(tree=f"t{tree}") for _, _, _, tree in turns])
     world = world_of_doubles(ReplyingAgent(*replies), trees=trees, checks=checks)
 
@@ -98,7 +98,7 @@ async def test_no_sequence_of_replies_completes_a_run_whose_checks_fail(
     if result.outcome is Outcome.COMPLETED:
         used = len(turns) - len(checks.results["holds"])
         assert used > 0
-        assert told[used - 1].passed
+        assert outcome[used - 1].passed
     assert msgspec.json.decode(msgspec.json.encode(result))["outcome"] in list(Outcome)
 
 

@@ -143,8 +143,8 @@ async def test_the_end_of_a_command_is_seen_at_once_though_its_child_holds_the_p
 
 
 async def test_a_command_that_reads_nothing_of_what_it_is_told_is_ended_without_a_word(tmp_path: Path) -> None:
-    told: list[str] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: told.append(str(context["message"])))
+    lines: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: lines.append(str(context["message"])))
     command = Command(
         argv=("sleep", "600"),
         workdir=str(tmp_path),
@@ -158,7 +158,7 @@ async def test_a_command_that_reads_nothing_of_what_it_is_told_is_ended_without_
     done = await ProcessSupervisor().run(command, lambda _stream, _line: None)
     gc.collect()
 
-    assert (done.ending, told) == (Ending.TIMED_OUT, [])
+    assert (done.ending, lines) == (Ending.TIMED_OUT, [])
 
 
 @linux

@@ -89,9 +89,9 @@ def test_explain_says_where_each_goal_comes_from_and_runs_nothing(project: Proje
     project.issue(1, "One", type="bug")
     project.genba("task", "edit", "1", "--goal", "custom_script:touch /tmp/never-made-by-explain", check=0)
 
-    told = project.genba("verify", "1", "--explain", check=0).out
+    result = project.genba("verify", "1", "--explain", check=0).out
 
-    lines = [line.split() for line in told.splitlines()]
+    lines = [line.split() for line in result.splitlines()]
     assert ["dod", "tests_pass:", "python3", "-m", "unittest", "-q", ".genba/config.yaml", "at", "main"] in lines
     assert any(line[:2] == ["type", "test_added:"] and line[-5:-3] == ["bug", "rule,"] for line in lines)
     assert any(line[:2] == ["ac", "custom_script:"] and line[-2:] == ["task", "#1"] for line in lines)
@@ -199,9 +199,9 @@ def test_setups_goals_and_services_are_an_agent_to_genba(project: Project) -> No
     started(project, yaml.safe_dump(config, allow_unicode=True))
     branch(project, more_="x")
     assert verified(project, "work")["status"] == "done"
-    said = [line.split() for line in kept.read_text("utf-8").splitlines()]
-    assert {words[-1] for words in said} == {"setup", "goal", "serve"}
-    assert all(words[0].startswith("verify-") and words[1] == "goals" for words in said)
+    lines = [line.split() for line in kept.read_text("utf-8").splitlines()]
+    assert {words[-1] for words in lines} == {"setup", "goal", "serve"}
+    assert all(words[0].startswith("verify-") and words[1] == "goals" for words in lines)
 
 
 def test_a_tag_does_not_stand_for_the_branch_of_its_name(project: Project) -> None:
@@ -295,11 +295,11 @@ def test_nothing_of_a_branch_runs_once_it_changes_what_judges_it(project: Projec
     branch(project, **{"ruff.toml": "x\n", "tests__test_new.py": "def test_new():\n    assert f() == 1\n"})
 
     found = verified(project, "work", check=1)
-    told = {each["goal"]["goal"]["type"]: each["result"]["detail"] for each in found["results"]}
+    values = {each["goal"]["goal"]["type"]: each["result"]["detail"] for each in found["results"]}
 
     assert (found["status"], found["reason"]) == ("rejected", "goals_not_met")
     assert results(found)["custom_script"] == results(found)["test_added"] == "error"
-    assert told["custom_script"] == "not run: the branch changes what judges it (protected_paths)"
+    assert values["custom_script"] == "not run: the branch changes what judges it (protected_paths)"
     assert results(found)["no_secrets"] == "passed", "it reads the commit, and runs nothing of it"
     assert not ran.exists()
     verified(project, "work", "--may-change", "ruff.toml", check=1)
@@ -489,8 +489,8 @@ def test_the_example_configuration_is_read_as_it_stands(project: Project) -> Non
     for name in ("bug", "feature"):
         project.genba("task", "add", name, "--type", name, check=0)
 
-    told = project.genba("verify", "1", "--explain", "--json", check=0).json["policy"]
-    goals = [(each["level"], each["goal"]["type"], each["origin"]) for each in told["goals"]]
+    result = project.genba("verify", "1", "--explain", "--json", check=0).json["policy"]
+    goals = [(each["level"], each["goal"]["type"], each["origin"]) for each in result["goals"]]
 
     assert goals[:3] == [
         ("dod", "lint_passes", ".agentmine/config.yaml at main"),

@@ -76,8 +76,8 @@ async def test_the_three_levels_are_merged_and_each_goal_knows_where_it_comes_fr
     task = Task(id=1, number=7, title="x", type="bug", goals=(read_goal_line("file_exists:b.txt"),))
     policy = await bench.policy(task)
 
-    told = [(str(each.level), each.type, each.origin) for each in policy.goals if each.origin != "built in"]
-    assert told == [
+    lines = [(str(each.level), each.type, each.origin) for each in policy.goals if each.origin != "built in"]
+    assert lines == [
         ("dod", "lint_passes", ".genba/config.yaml at main"),
         ("type_rule", "test_added", "bug rule, .genba/config.yaml at main"),
         ("acceptance_criteria", "file_exists", "task #7"),
@@ -274,8 +274,8 @@ async def test_checkouts_are_closed_when_a_goal_raises() -> None:
 def test_goals_in_one_line(text: str, wanted: dict[str, Any]) -> None:
     import msgspec
 
-    told = msgspec.to_builtins(read_goal_line(text))
-    assert {key: told[key] for key in wanted} == wanted
+    result = msgspec.to_builtins(read_goal_line(text))
+    assert {key: result[key] for key in wanted} == wanted
 
 
 @pytest.mark.parametrize("kind", sorted(GOAL_TYPES))

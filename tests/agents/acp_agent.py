@@ -89,11 +89,11 @@ def main() -> None:
         elif method == "session/new":
             out({"id": message["id"], "result": {"sessionId": "session-1", **(answer or {})}})
         else:
-            for told in SCRIPT.get("repeats", []):
-                update(params["sessionId"], told)
+            for text in SCRIPT.get("repeats", []):
+                update(params["sessionId"], text)
             out({"id": message["id"], "result": answer or {}})
-            for told in SCRIPT.get("repeats afterwards", []):
-                update(params["sessionId"], told)
+            for text in SCRIPT.get("repeats afterwards", []):
+                update(params["sessionId"], text)
 
 
 main()

@@ -307,9 +307,9 @@ async def test_a_session_goes_on_and_is_not_told_its_instructions_again(
     again = await scene.ask(script, session_id=first.session_id, number=2)
 
     assert again.session_id == "session-1"
-    assert [told["sessionId"] for told in scene.told(method)] == ["session-1"]
+    assert [message["sessionId"] for message in scene.told(method)] == ["session-1"]
     assert len(scene.told("session/new")) == 1
-    assert [told["prompt"][0]["text"] for told in scene.told("session/prompt")] == [
+    assert [message["prompt"][0]["text"] for message in scene.told("session/prompt")] == [
         "You are polite.\n\nSay hello.",
         "Say hello.",
     ]
@@ -402,7 +402,7 @@ async def test_the_mode_of_the_settings_is_set_but_never_in_place_of_planning(sc
     for mode in (ACCEPT, PLAN):
         await scene.ask({"session/new": MODES_OF_AGENT}, {"mode": "yolo"}, permission_mode=mode)
 
-    assert [told["modeId"] for told in scene.told("session/set_mode")] == ["yolo", "plan"]
+    assert [message["modeId"] for message in scene.told("session/set_mode")] == ["yolo", "plan"]
 
 
 async def test_a_mode_that_the_agent_does_not_have_is_refused_with_those_that_it_has(scene: Scene) -> None:

@@ -130,9 +130,9 @@ def test_structured_output_comes_from_the_result(tmp_path: Path) -> None:
     ],
 )
 def test_each_end_has_its_kind(tmp_path: Path, name: str, kind: type[GenbaError], words: str) -> None:
-    with pytest.raises(kind) as told:
+    with pytest.raises(kind) as result:
         Ear(tmp_path).hears(recorded(name), code=1)
-    assert words in str(told.value)
+    assert words in str(result.value)
 
 
 def test_a_conversation_that_is_full_is_lost(tmp_path: Path) -> None:
@@ -150,23 +150,23 @@ def test_the_most_turns_leave_an_answer(tmp_path: Path) -> None:
 def test_the_limit_of_a_subscription_names_its_reset(tmp_path: Path) -> None:
     lines = recorded("usage-limit")
     event = next(json.loads(line) for line in lines if b"rate_limit_event" in line)
-    with pytest.raises(RateLimited) as told:
+    with pytest.raises(RateLimited) as result:
         Ear(tmp_path, now=lambda: event["rate_limit_info"]["resetsAt"] - 600.0).hears(lines, code=1)
-    assert told.value.retry_after == pytest.approx(600)
+    assert result.value.retry_after == pytest.approx(600)
 
 
 def test_a_limit_in_the_words_of_older_versions_names_its_reset(tmp_path: Path) -> None:
-    said = f"Claude AI usage limit reached|{RESETS_AT:.0f}"
-    line = json.dumps({"type": "result", "subtype": "success", "is_error": True, "result": said})
-    with pytest.raises(RateLimited) as told:
+    output = f"Claude AI usage limit reached|{RESETS_AT:.0f}"
+    line = json.dumps({"type": "result", "subtype": "success", "is_error": True, "result": output})
+    with pytest.raises(RateLimited) as result:
         Ear(tmp_path).hears([line.encode()], code=1)
-    assert told.value.retry_after == pytest.approx(600)
+    assert result.value.retry_after == pytest.approx(600)
 
 
 def test_a_long_wait_of_the_tool_ends_it_at_once(tmp_path: Path) -> None:
-    with pytest.raises(RateLimited) as told:
+    with pytest.raises(RateLimited) as result:
         Ear(tmp_path).hears(recorded("retry-429"))
-    assert told.value.retry_after == 37
+    assert result.value.retry_after == 37
 
 
 def test_a_short_wait_of_the_tool_is_told(tmp_path: Path) -> None:

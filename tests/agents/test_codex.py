@@ -33,8 +33,8 @@ class Listener:
     def hears(self, name: str, code: int = 0) -> Reply:
         for line in (TRANSCRIPTS / f"{name}.jsonl").read_bytes().splitlines():
             self.reading.line(line)
-        said = TRANSCRIPTS / f"{name}.stderr.txt"
-        return self.ends(code, said.read_text() if said.exists() else "")
+        output = TRANSCRIPTS / f"{name}.stderr.txt"
+        return self.ends(code, output.read_text() if output.exists() else "")
 
     def ends(self, code: int = 0, stderr: str = "") -> Reply:
         return self.reading.reply(Exit(ending=Ending.EXITED, code=code, stdout="", stderr=stderr, seconds=1.0))
@@ -162,9 +162,9 @@ def test_the_time_to_come_back_is_read_from_the_text(text: str, seconds: float |
 def test_values_are_said_in_toml(value: Any) -> None:
     import tomllib
 
-    said = f"value = {toml(value)}"
-    assert "\n" not in said
-    assert tomllib.loads(said)["value"] == value
+    output = f"value = {toml(value)}"
+    assert "\n" not in output
+    assert tomllib.loads(output)["value"] == value
 
 
 def a_session(folder: Path, **changes: Any) -> AgentSession:

@@ -86,9 +86,9 @@ def test_a_wait_that_the_provider_named_is_told_from_opencodes_own(
 ) -> None:
     listener = Listener()
     listener.reading.line(line)
-    with pytest.raises(kind) as told:
+    with pytest.raises(kind) as result:
         listener.ends(75)
-    assert getattr(told.value, "retry_after", None) == after
+    assert getattr(result.value, "retry_after", None) == after
 
 
 def test_a_trouble_that_passed_is_no_end() -> None:

@@ -192,8 +192,8 @@ def reports(lines: list[str]) -> dict[str, dict[str, str]]:
         _, mark, text = line.partition(MARK)
         if mark:
             with contextlib.suppress(ValueError):
-                told = json.loads(text)
-                found[told["attack"]] = told
+                result = json.loads(text)
+                found[result["attack"]] = result
     return found
 
 

@@ -271,9 +271,9 @@ def play(field: Field, scene: Scene) -> Evidence:
     seen = results(field.verify("work", seconds=180))
     server.close()
     assert len(seen) >= len(scripts), field.told()
-    told = reports(seen[scripts[0]][1].splitlines())
+    result = reports(seen[scripts[0]][1].splitlines())
     evidence = dict.fromkeys(first, "")
-    evidence["goal-reads"] = told.get("goal-reads", {}).get("evidence", "")
+    evidence["goal-reads"] = result.get("goal-reads", {}).get("evidence", "")
     evidence["goal-loopback"] = "a server of the host was reached" if server.connections else ""
     evidence["goal-plants-git"] = field.sprung("goal-plants-git")
     evidence |= {name: "the victim passes" if seen[line][0] == "passed" else "" for name, line in VICTIMS.items()}
@@ -525,14 +525,14 @@ def play_services(field: Field, _scene: Scene) -> Evidence:
     field.commit("Attacks")
     field.git("checkout", "-q", "main")
     verdict = field.verify("work", seconds=120)
-    told = [each["result"]["status"] for each in verdict["results"]][:3]
+    result = [each["result"]["status"] for each in verdict["results"]][:3]
     for each in (server, answers, abstract):
         each.close()
     return {
         "service-loopback": "a server of the host was reached" if server.connections else "",
         "service-abstract": "a socket of the host was reached" if abstract.connections else "",
-        "service-forwards": "the goal passes" if told[0] == "passed" else "",
-        "service-squatted": "the goal passes" if told[2] == "passed" else "",
+        "service-forwards": "the goal passes" if result[0] == "passed" else "",
+        "service-squatted": "the goal passes" if result[2] == "passed" else "",
     }
 
 

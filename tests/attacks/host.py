@@ -428,8 +428,8 @@ class Client:
         return {}
 
     def call(self, tool: str, **arguments: Any) -> Any:
-        told = self._send("tools/call", {"name": tool, "arguments": arguments})
-        return told.get("structuredContent", told)
+        result = self._send("tools/call", {"name": tool, "arguments": arguments})
+        return result.get("structuredContent", result)
 
 
 def play_mcp(field: Field, scene: Scene) -> Evidence:
@@ -451,19 +451,19 @@ def play_mcp(field: Field, scene: Scene) -> Evidence:
         "mcp-scanner": {"type": "no_secrets", "command": f"touch {script}-mcp-scanner"},
     }
     seen = {}
-    told: list[Any] = []
+    lines: list[Any] = []
     try:
-        told += [client.call("authenticate"), client.call("get_next_action"), client.call("get_my_task")]
-        told += [client.call("create_task", title=f"Part {name}", goals=[goal]) for name, goal in goals.items()]
-        told.append(client.call("create_task", title="Part weaker", goals=[], may_change=["**"]))
-        numbers = sorted({each.get("number", each.get("id")) for made in told for each in made.get("subtasks", [])})
+        lines += [client.call("authenticate"), client.call("get_next_action"), client.call("get_my_task")]
+        lines += [client.call("create_task", title=f"Part {name}", goals=[goal]) for name, goal in goals.items()]
+        lines.append(client.call("create_task", title="Part weaker", goals=[], may_change=["**"]))
+        numbers = sorted({each.get("number", each.get("id")) for made in lines for each in made.get("subtasks", [])})
         for number in numbers:
-            told += [
+            lines += [
                 client.call("update_task_status", task_id=number, status=status) for status in ("in_progress", "done")
             ]
     finally:
         end(client.process)
-    assert told[2].get("task") or "goals" in told[2], told
+    assert lines[2].get("task") or "goals" in lines[2], lines
     tasks = [field.play("task", "show", str(number), "--json").out for number in range(1, 7)]
     for name in goals:
         ran = (field.canaries / f"ran-{name}").exists()

@@ -515,7 +515,7 @@ def play(field: Field, scene: Scene) -> Evidence:
     field.actor(["python3", "attack/probes.py"])
     try:
         field.play("run", "worker", "--json", "--no-merge", seconds=120)
-        seen = {name: told["evidence"] for name, told in field.reported().items()}
+        seen = {name: message["evidence"] for name, message in field.reported().items()}
         seen |= _observed(field, [server, everywhere], [named, abstract], udp)
         if sleeper.poll() is not None:
             seen["sys-host-process"] = "a process of the host was killed"

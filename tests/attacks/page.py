@@ -44,8 +44,8 @@ def text() -> str:
 def _summary(attacks: list[Attack], before: dict[str, dict[str, str]]) -> str:
     rows = []
     for kind in ALL_KINDS:
-        told = [before[each.id][kind] for each in attacks if kind in before.get(each.id, {})]
-        rows.append(f"| `{kind}` | {len(told)} | {told.count('succeeded')} |")
+        lines = [before[each.id][kind] for each in attacks if kind in before.get(each.id, {})]
+        rows.append(f"| `{kind}` | {len(lines)} | {lines.count('succeeded')} |")
     head = f"{len(attacks)} attacks.\n\n| kind | played | succeeded before |\n|---|---|---|\n"
     return head + "\n".join(rows) + "\n"
 

@@ -38,10 +38,10 @@ def read(*paths):
 
 
 def main() -> None:
-    told = json.loads(pathlib.Path(__file__).with_name("scripts.json").read_text())
-    wanted = sys.argv[1:] or list(told["scripts"])
-    for name in (each for each in wanted if each in told["scripts"]):
-        script, given = told["scripts"][name], told["parameters"]
+    result = json.loads(pathlib.Path(__file__).with_name("scripts.json").read_text())
+    wanted = sys.argv[1:] or list(result["scripts"])
+    for name in (each for each in wanted if each in result["scripts"]):
+        script, given = result["scripts"][name], result["parameters"]
         words = [sys.executable, "-c", PRELUDE + script, json.dumps(given)]
         if script.startswith("#!"):
             words = ["bash", "-c", given["prelude"] + script, name, f"touch {given['canaries']}/{name}", name]

@@ -54,8 +54,8 @@ def played(scene: Scene, kind: str, engine: Engine | None, words: argparse.Names
     for name, text in evidence.items():
         say(f"  ! {name}: {text[:160]!r}")
     if words.v:
-        for name, told in made.reported().items():
-            say(f"  . {name}: {told['error'][-160:]!r}")
+        for name, message in made.reported().items():
+            say(f"  . {name}: {message['error'][-160:]!r}")
     if words.into:
         known = json.loads(words.into.read_text()) if words.into.exists() else {}
         for each in scene.attacks:

@@ -17,9 +17,9 @@ from genba.domain.tasks.task import TaskDraft
 
 
 def test_an_error_of_a_lock_is_found_whatever_database_says_it() -> None:
-    told = "database is locked\nall is well\ndeadlock detected\nFATAL: sorry, too many clients already"
+    message = "database is locked\nall is well\ndeadlock detected\nFATAL: sorry, too many clients already"
 
-    assert errors_in(told) == 3
+    assert errors_in(message) == 3
     assert errors_in("the lock of the shop was changed; 3 workers are busy") == 0
 
 

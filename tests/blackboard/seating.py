@@ -19,8 +19,8 @@ def begin(
     board: Blackboard, purpose: Purpose = Purpose.WORK, task: int | None = None, agent: str = "writer", attempt: int = 1
 ) -> FleetSession:
     number = task or board.add(TaskDraft(title="Work"), HUMAN).number
-    told = order(number, attempt, agent, purpose)
-    return FleetBoard(board).start(told, executor="here", host="h", provider="p", base_branch="main")
+    result = order(number, attempt, agent, purpose)
+    return FleetBoard(board).start(result, executor="here", host="h", provider="p", base_branch="main")
 
 
 def seat_for(board: Blackboard, session: FleetSession, hierarchy: Hierarchy = Hierarchy.WORKER) -> AgentConnection:

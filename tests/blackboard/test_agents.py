@@ -89,13 +89,13 @@ def test_no_event_tells_a_secret(board: Blackboard, workflow: WorkflowBoard) -> 
     made = workflow.register("ada", passkey_hash="$argon2id$secret", system_prompt="private words")
     workflow.set_passkey(made.id, "$argon2id$other")
     at_work(board)
-    told = board.store.engine.raw_connection()
+    result = board.store.engine.raw_connection()
     try:
-        cursor = told.cursor()
+        cursor = result.cursor()
         cursor.execute("SELECT data FROM events")
         every = " ".join(str(row[0]) for row in cursor.fetchall())
     finally:
-        told.close()
+        result.close()
     assert "agt" not in every
     for secret in ("argon2id", "private words", "token-hash", "cred"):
         assert secret not in every

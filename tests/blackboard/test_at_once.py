@@ -181,8 +181,8 @@ def test_a_storm_of_changes_breaks_no_law(open_board: Opening) -> None:
     boards = [open_board() for _ in range(4)]
     numbers = _a_forest(boards[0])
     refusals = at_once(*[partial(_stir, board, numbers, at) for at, board in enumerate(boards)])
-    assert all(isinstance(told, list) for told in refusals)
-    for refusal in itertools.chain.from_iterable(told for told in refusals if isinstance(told, list)):
+    assert all(isinstance(message, list) for message in refusals)
+    for refusal in itertools.chain.from_iterable(message for message in refusals if isinstance(message, list)):
         assert not any(word in refusal for word in ("blackboard is locked", "said:", "contradicts")), refusal
     check_laws(boards[0])
 
@@ -223,5 +223,5 @@ def _process(*words: str) -> "subprocess.CompletedProcess[str]":
 
 
 def _eight_end_well(*words: str) -> None:
-    told = at_once(*[partial(_process, *words)] * 8)
-    assert [getattr(one, "returncode", one) for one in told] == [0] * 8, told
+    result = at_once(*[partial(_process, *words)] * 8)
+    assert [getattr(one, "returncode", one) for one in result] == [0] * 8, result

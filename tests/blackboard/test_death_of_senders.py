@@ -29,30 +29,30 @@ def lanes(keys: list[str]) -> tuple[list[str], list[str]]:
 def test_a_sender_that_is_killed_at_any_point_loses_and_doubles_nothing(address: str, tmp_path: Path) -> None:
     found = run(address, tmp_path, "first")
     assert len(found) > 20
-    for told in found:
-        assert told.statuses == ["done"] * len(DEEDS)
-        assert lanes(told.keys) == lanes([f"{key}-0" for key, _ in DEEDS]), told
-    assert [told.deaths for told in found] == [1] * (len(found) - 1) + [0]
+    for message in found:
+        assert message.statuses == ["done"] * len(DEEDS)
+        assert lanes(message.keys) == lanes([f"{key}-0" for key, _ in DEEDS]), message
+    assert [message.deaths for message in found] == [1] * (len(found) - 1) + [0]
 
 
 def test_death_after_death_everything_is_sent_once_and_in_order(address: str, tmp_path: Path) -> None:
-    (told,) = run(address, tmp_path, "often")
-    assert told.deaths > 5
+    (result,) = run(address, tmp_path, "often")
+    assert result.deaths > 5
     sent = [f"{key}-{time}" for time in range(3) for key, _ in DEEDS]
     once = ["close-0"]  # an issue that is closed is not closed again, and labels that are there are not added again
     expected = [key for key in sent if key.startswith("c") and not key.startswith("close")]
-    assert [key for key in told.keys if key in expected] == expected
-    assert [key for key in told.keys if key.startswith("close")] == once
-    assert len(told.keys) == len(set(told.keys))
-    assert set(told.statuses) == {"done"}
+    assert [key for key in result.keys if key in expected] == expected
+    assert [key for key in result.keys if key.startswith("close")] == once
+    assert len(result.keys) == len(set(result.keys))
+    assert set(result.statuses) == {"done"}
 
 
 def test_several_who_send_at_once_send_each_deed_once(address: str, tmp_path: Path) -> None:
-    (told,) = run(address, tmp_path, "race")
-    assert len(told.keys) == len(set(told.keys))
+    (result,) = run(address, tmp_path, "race")
+    assert len(result.keys) == len(set(result.keys))
     comments = [f"{key}-{time}" for time in range(4) for key, _ in DEEDS if key in ("c1", "c2")]
-    assert [key for key in told.keys if key in comments] == comments
-    assert set(told.statuses) == {"done"}
+    assert [key for key in result.keys if key in comments] == comments
+    assert set(result.statuses) == {"done"}
 
 
 def test_only_who_cannot_be_mistaken_is_called_dead() -> None:

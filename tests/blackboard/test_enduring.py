@@ -53,8 +53,8 @@ def test_whoever_must_leave_does_not_wait_any_longer(board: Blackboard, holder: 
 
 def test_whoever_has_no_time_is_told_at_once(board: Blackboard, holder: sqlite3.Connection) -> None:
     board.store.endure = lambda _error: True
-    told = Blackboard(board.store.impatient())
+    result = Blackboard(board.store.impatient())
 
     with pytest.raises(UnavailableError, match="the blackboard is locked"):
-        told.add(TaskDraft(title="a task"), TESTER)
+        result.add(TaskDraft(title="a task"), TESTER)
     assert holder.in_transaction

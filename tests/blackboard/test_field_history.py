@@ -13,8 +13,8 @@ def test_changes_and_comments_of_people_are_told_and_what_genba_says_itself_is_n
     board.comment(number, "100 % please: now", HUMAN)
     board.comment(number, "by hand\n<!-- genba:facilitator -->", HUMAN)
     board.change_status(number, StatusChange(to=TaskStatus.CANCELLED, actor=HUMAN, reason="no\ntea"))
-    said = FacilitateAction(action="comment", issue=number, body="**State: done**")
-    FieldBoard(board).say(number, [said], "done", "digest")
+    output = FacilitateAction(action="comment", issue=number, body="**State: done**")
+    FieldBoard(board).say(number, [output], "done", "digest")
     found = [(fact.type, fact.issue, fact.who, fact.detail) for fact in history(board.store)]
     assert found == [
         ("status_changed", number, HUMAN.name, "open → cancelled: no tea"),

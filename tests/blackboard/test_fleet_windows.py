@@ -22,8 +22,8 @@ def test_each_part_of_a_session_is_seen_from_its_beginning_to_its_end(board: Bla
 
     marks = fleet.store.read(lambda tx: fleet_views.part_marks(tx, "2000"))
 
-    told = [(each.part, each.began, each.executor, each.outcome) for each in marks]
-    assert told == [
+    lines = [(each.part, each.began, each.executor, each.outcome) for each in marks]
+    assert lines == [
         (1, True, "here", ""),
         (1, False, "here", "waiting"),
         (2, True, "there", ""),

@@ -97,11 +97,13 @@ def test_an_entry_that_is_stuck_is_tried_again(board: Blackboard, fleet: FleetBo
 def test_a_conflict_names_its_paths_and_a_new_commit_is_a_new_entry(board: Blackboard, fleet: FleetBoard) -> None:
     session = in_review(board, fleet, reviewed=False)
     first = fleet.enqueue_merge(entry_of(session))
-    told = fleet.settle(first.id, EntryStatus.CONFLICT, paths=("a.py", "b\udcff"), detail="both changed it", over="t1")
-    assert told.paths == ("a.py", "b?")
+    result = fleet.settle(
+        first.id, EntryStatus.CONFLICT, paths=("a.py", "b\udcff"), detail="both changed it", over="t1"
+    )
+    assert result.paths == ("a.py", "b?")
     again = fleet.continue_(go_on(session, Cause.CONFLICT), executor="here")
     assert again.rounds == 1
-    assert fleet.field().entries == (told,)
+    assert fleet.field().entries == (result,)
     to_review(board, fleet, again, "c2")
     second = fleet.enqueue_merge(entry_of(session, "c2", 2))
     assert second.id != first.id

@@ -84,11 +84,16 @@ def test_what_waits_for_a_person_is_told_once(office: Office) -> None:
     assert office.send(channel) == 0
     task = office.ask()
     assert [office.send(channel), office.send(channel)] == [1, 0]
-    (told,) = channel.notices
-    assert (told.task, told.kind, told.question, told.title) == (task, "question", "which colour?", "Add a page")
-    assert told.command == f'genba answer {task} "…"'
-    assert told.project == "a project"
-    assert told.key.endswith("-escalation-1")
+    (result,) = channel.notices
+    assert (result.task, result.kind, result.question, result.title) == (
+        task,
+        "question",
+        "which colour?",
+        "Add a page",
+    )
+    assert result.command == f'genba answer {task} "…"'
+    assert result.project == "a project"
+    assert result.key.endswith("-escalation-1")
     assert office.statuses() == ["sent"]
 
 
@@ -199,10 +204,10 @@ def test_secrets_and_long_texts_stay_here(office: Office) -> None:
     office.ask("the password is hunter2, is it not? " + "x" * 3_000)
     channel = MemoryChannel()
     office.send(channel)
-    (told,) = channel.notices
-    assert "hunter2" not in told.question
-    assert told.question.startswith("the password is [redacted], is it not?")
-    assert len(told.question) <= 1_000
+    (result,) = channel.notices
+    assert "hunter2" not in result.question
+    assert result.question.startswith("the password is [redacted], is it not?")
+    assert len(result.question) <= 1_000
 
 
 def test_many_who_send_at_once_send_each_notice_once(office: Office) -> None:

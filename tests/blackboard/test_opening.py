@@ -381,7 +381,7 @@ def test_a_database_before_trackers_keeps_what_was_said_and_hears_one(address: s
     engine.dispose()
     assert migrate(address) == ("0003", HEAD)
     with Blackboard.open(address, "x") as board:
-        assert [told.body for told in board.comments(1)] == ["Hi"]
+        assert [message.body for message in board.comments(1)] == ["Hi"]
         assert [event.kind for event in board.events(1)] == ["commented"]
         board.comment(1, "Said there.", Actor(ActorKind.TRACKER, "alice"))
         assert board.events(1)[-1].actor.kind is ActorKind.TRACKER

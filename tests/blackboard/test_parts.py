@@ -310,8 +310,8 @@ def test_another_executor_takes_a_session_over(board: Blackboard, fleet: FleetBo
     session = begin(fleet, add(board))
     for _ in range(2):
         assert fleet.take_over(session.run, "there", "h2").executor == "there"
-    told = [event for event in board.events(session.task) if event.kind == "taken_over"]
-    assert [(event.data["from"], event.data["to"]) for event in told] == [("here", "there")]
+    lines = [event for event in board.events(session.task) if event.kind == "taken_over"]
+    assert [(event.data["from"], event.data["to"]) for event in lines] == [("here", "there")]
 
 
 def test_progress_is_seen_and_spending_counted_once(board: Blackboard, fleet: FleetBoard) -> None:

@@ -225,12 +225,12 @@ def test_tasks_are_found_by_everything_that_they_say(board: Blackboard) -> None:
 def test_comments_and_events_are_kept_in_order(board: Blackboard) -> None:
     number = add(board)
     board.comment(number, "First", HUMAN)
-    said = board.comment(number, "Second\nline", MANAGER)
-    assert [(told.author, told.body) for told in board.comments(number)] == [
+    output = board.comment(number, "Second\nline", MANAGER)
+    assert [(message.author, message.body) for message in board.comments(number)] == [
         ("ada", "First"),
         ("planner", "Second\nline"),
     ]
-    assert board.comments(number)[-1] == said
+    assert board.comments(number)[-1] == output
     assert board.get(number).version == 1
     assert [event.kind for event in board.events(number)] == ["created", "commented", "commented"]
     with pytest.raises(UsageError):

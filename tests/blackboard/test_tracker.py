@@ -63,4 +63,4 @@ async def test_the_same_comment_is_written_once(board: Blackboard) -> None:
     tracker = BlackboardTracker(board)
     for text in ("Blocked: a", "Blocked: b", "Blocked: a"):
         await tracker.change(number, IssueChange(comment=text))
-    assert [told.body for told in board.comments(number)] == ["Blocked: a", "Blocked: b"]
+    assert [message.body for message in board.comments(number)] == ["Blocked: a", "Blocked: b"]

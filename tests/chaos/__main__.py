@@ -268,28 +268,28 @@ def main() -> int:
         return 2
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
-    told, of = Told(), measured()
+    result, of = Told(), measured()
     if library() is None:
         sys.stdout.write(f"{NOT_RUN}\n")
-    players = Players(options.jobs, orders, options.tasks, told)
+    players = Players(options.jobs, orders, options.tasks, result)
     with databases() if "postgres" in wanted else nullcontext(None) as players.databases:
         players.run()
-        if rounds >= MANY_ROUNDS and len(told.outcomes) == rounds and len(wanted) == len(DATABASES):
-            for number in missed(told.outcomes, first + rounds):
+        if rounds >= MANY_ROUNDS and len(result.outcomes) == rounds and len(wanted) == len(DATABASES):
+            for number in missed(result.outcomes, first + rounds):
                 orders.put((number, database_of(number, wanted)))
             players.run()
-    found = told.summary()
+    found = result.summary()
     at = {name: f"{len(each)} of {len(boundaries())}" for name, each in found["boundaries"].items()}
     shown = {**found, "recovered": {**found["recovered"], "each": "…"}, "boundaries": at}
     sys.stdout.write("".join(f"{name}: {json.dumps(value)}\n" for name, value in shown.items()))
     if options.write_ledger or options.add:
-        command = f"make chaos ROUNDS={min(rounds, len(told.outcomes))}" + (f" SEED={first}" if options.seed else "")
+        command = f"make chaos ROUNDS={min(rounds, len(result.outcomes))}" + (f" SEED={first}" if options.seed else "")
         try:
             keep(found, command, of, options.add)
         except OtherCodeError:
             sys.stderr.write("error: src or tests/chaos was changed meanwhile; no ledger was written\n")
             return 1
-    return 1 if told.failed or len(told.outcomes) < rounds else 0
+    return 1 if result.failed or len(result.outcomes) < rounds else 0
 
 
 def missed(played: list[Outcome], after: int) -> list[int]:

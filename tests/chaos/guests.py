@@ -132,10 +132,10 @@ class Guests:
         environment = {**ordinary_environment(), **self.ground.environment}
         done = preloaded.run(words, cwd=self.ground.root, env=environment, timeout=60)
         assert done.returncode == 0, done.stderr
-        told = json.loads(done.stdout)
+        result = json.loads(done.stdout)
         return {
-            "GENBA_AGENT": told["agent"]["id"],
-            "GENBA_CREDENTIAL": told["passkey"],
+            "GENBA_AGENT": result["agent"]["id"],
+            "GENBA_CREDENTIAL": result["passkey"],
             "GENBA_MCP_URL": f"http://127.0.0.1:{self.port}/mcp",
         }
 

@@ -18,11 +18,11 @@ from tests.fleet.dying import Fate, MortalFleet
 def main() -> None:
     boundary, workers, *record = sys.argv[1:]
     MortalFleet.fate = Fate(boundary, Path(record[0]) if record else None)
-    house = asyncio.run(ProjectContext.find(Path.cwd()))
+    context = asyncio.run(ProjectContext.find(Path.cwd()))
 
     def opened(listener):  # type: ignore[no-untyped-def]
         return MortalFleet.open(
-            house,
+            context,
             workers=int(workers),
             executor=os.environ.get("GENBA_EXECUTOR", ""),
             listener=listener,

@@ -199,16 +199,16 @@ class Round:
     def _returned(self, worker: Worker, code: int) -> None:
         """It has ended by itself, and says what a person should do."""
         self.played.returns += 1
-        said = worker.log.read_text("utf-8", "replace").splitlines()[-4:]
-        self.played.story.append(f"{self._at()} genba work {worker.name} ended with {code}: {' / '.join(said)}")
-        if code not in _ENDS and not (code == _CUT_OFF and any("cannot be reached" in line for line in said)):
+        output = worker.log.read_text("utf-8", "replace").splitlines()[-4:]
+        self.played.story.append(f"{self._at()} genba work {worker.name} ended with {code}: {' / '.join(output)}")
+        if code not in _ENDS and not (code == _CUT_OFF and any("cannot be reached" in line for line in output)):
             self.played.problems.append(f"genba work {worker.name} ended with {code}")
         for lock, name in list(self.locks.items()):
             if not _OF_THE_FLEET.search(name):
                 self._remove(lock, "genba work had ended")
         self._decide()
         if self.played.returns > _MOST_RETURNS:
-            raise RuntimeError(f"genba work ends again and again: {said}")
+            raise RuntimeError(f"genba work ends again and again: {output}")
 
     def _decide(self) -> None:
         """A lock of the user's own was in the way of the fleet, and is gone now: whoever is asked about it says so."""

@@ -41,8 +41,10 @@ def test_whatever_happens_in_a_round_every_task_has_its_right_end(
 
 
 def test_an_error_that_nobody_foresaw_is_a_finding_whoever_met_it(tmp_path: Path) -> None:
-    told = "error: KeyError: 'x'\nhint: run it again with GENBA_DEBUG=1 in the environment to see where it happened\n"
-    (tmp_path / "workhost-a.log").write_text(f" ● done  #3\n{told}", "utf-8")
+    message = (
+        "error: KeyError: 'x'\nhint: run it again with GENBA_DEBUG=1 in the environment to see where it happened\n"
+    )
+    (tmp_path / "workhost-a.log").write_text(f" ● done  #3\n{message}", "utf-8")
     (tmp_path / "mcp.log").write_text("Traceback (most recent call last):\n  File\n", "utf-8")
     (tmp_path / "guest-3.log").write_text("Traceback of somebody else's program\n", "utf-8")
 

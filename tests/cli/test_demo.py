@@ -53,10 +53,10 @@ def test_a_real_command_is_held_to_the_same(project: Project, tmp_path: Path) ->
     line = "cat > /dev/null; echo x > slugs.txt; echo All tests pass."
     done = project.genba("demo", "--folder", str(home), "--agent", "custom", "--command", line, "--json", check=1)
 
-    (told,) = done.json["tasks"]
-    assert told["status"] != "done"
-    assert told["attempts"][0]["said"].strip() == "All tests pass."
-    assert told["attempts"][0]["failed_goals"] == ["custom_script"]
+    (result,) = done.json["tasks"]
+    assert result["status"] != "done"
+    assert result["attempts"][0]["said"].strip() == "All tests pass."
+    assert result["attempts"][0]["failed_goals"] == ["custom_script"]
     assert (done.json["false_done"], done.json["commits"], done.json["green"]) == (0, 1, 1)
 
 
@@ -96,9 +96,9 @@ def test_an_agent_without_a_key_is_told_which_one(project: Project, tmp_path: Pa
 
 def story(**more: object) -> Story:
     attempt = Attempted(run="r", agent="builder", status="done", iterations=1)
-    told = Told(task=1, title="Tea", status="done", attempts=(attempt,), goals_passed=2, goals=3, merged="a" * 40)
+    result = Told(task=1, title="Tea", status="done", attempts=(attempt,), goals_passed=2, goals=3, merged="a" * 40)
     facts: dict[str, object] = {"sessions": 1, "false_done": 0, "commits_lost": 0, "commits": 3, "green": 3}
-    return Story(folder="/x", tasks=(told,), **{**facts, **more})  # type: ignore[arg-type]
+    return Story(folder="/x", tasks=(result,), **{**facts, **more})  # type: ignore[arg-type]
 
 
 def test_figures_that_are_bad_are_told_as_they_are() -> None:

@@ -121,8 +121,8 @@ def test_a_dry_run_shows_the_file_and_writes_nothing(project: Project) -> None:
     assert "no_secrets" in done.out
     assert not (project.root / ".genba").exists()
 
-    told = project.genba("init", "--dry-run", "--adapter", "codex", "--json", check=0).json["founded"]
-    assert yaml.safe_load(told["text"])["agents"] == {"default": {"adapter": "codex"}}
+    result = project.genba("init", "--dry-run", "--adapter", "codex", "--json", check=0).json["founded"]
+    assert yaml.safe_load(result["text"])["agents"] == {"default": {"adapter": "codex"}}
     assert not (project.root / ".genba").exists()
 
 

@@ -103,8 +103,8 @@ def _fill(folder: Path) -> None:
     calls = {name: [str(bins / name)] for name in AGENTS}
     calls |= {name: [str(node), str(folder / "node_modules" / script)] for name, script in CHECKS.items()}
     for name, call in calls.items():
-        said = run([*call, "--version"], folder, {**environment, "HOME": str(folder / "home")})
-        print(f"  {name}: {said.strip().splitlines()[-1] if said.strip() else 'no version'}", flush=True)
+        output = run([*call, "--version"], folder, {**environment, "HOME": str(folder / "home")})
+        print(f"  {name}: {output.strip().splitlines()[-1] if output.strip() else 'no version'}", flush=True)
     shutil.rmtree(folder / "home", ignore_errors=True)
 
 
@@ -113,8 +113,8 @@ def node_of_the_machine(oldest: tuple[int, int]) -> tuple[Path, Path] | None:
     node, npm = shutil.which("node"), shutil.which("npm")
     if not node or not npm:
         return None
-    said = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
-    version = re.match(r"v(\d+)\.(\d+)", said)
+    output = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
+    version = re.match(r"v(\d+)\.(\d+)", output)
     script = Path(npm).resolve()
     if not version or (int(version[1]), int(version[2])) < oldest or script.suffix != ".js":
         return None

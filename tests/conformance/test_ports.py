@@ -204,12 +204,12 @@ class TestChecks(ChecksSuite):
         if request.param == "runner":
             environment = {"PATH": os.environ["PATH"]}
             return ValidatorRunner(GoalEngine(ProcessSupervisor(), environment, NothingScanned()))
-        told: dict[str, Sequence[CheckResult]] = {
+        values: dict[str, Sequence[CheckResult]] = {
             "good": [CheckResult("good", CheckStatus.PASSED)],
             "bad": [CheckResult("bad", CheckStatus.FAILED)],
             "broken": [CheckResult("broken", CheckStatus.ERROR)],
         }
-        return ScriptedChecks(told)
+        return ScriptedChecks(values)
 
     @pytest.fixture
     def workspace(self, tmp_path: Path) -> Workspace:

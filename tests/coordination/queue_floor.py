@@ -180,10 +180,12 @@ class QueueFloor:
         if "sum.txt" not in names:
             return None
         numbers = [int(self.project.git("show", f"{commit}:{name}")) for name in names if name.startswith("n/")]
-        said = int(self.project.git("show", f"{commit}:sum.txt"))
-        if said == sum(numbers):
+        output = int(self.project.git("show", f"{commit}:sum.txt"))
+        if output == sum(numbers):
             return None
-        return CheckResult("goals_not_met", CheckStatus.FAILED, "1 goal failed", f"sum.txt says {said}, not {numbers}")
+        return CheckResult(
+            "goals_not_met", CheckStatus.FAILED, "1 goal failed", f"sum.txt says {output}, not {numbers}"
+        )
 
     def turn(self, most_taken: int = 25) -> MergeTurn:
         return MergeTurn(self.board, self.target, self.verify, self.news.append, most_taken)
@@ -196,8 +198,8 @@ class QueueFloor:
         self.turns += 1
         order = TurnOrder(target=target, turn=self.turns, history=history, batch=batch)
         payload = msgspec.json.encode(order).decode()
-        said = await self.turn(most_taken).handle(payload, steps or Remembered())
-        return msgspec.json.decode(said, type=TurnReport)
+        output = await self.turn(most_taken).handle(payload, steps or Remembered())
+        return msgspec.json.decode(output, type=TurnReport)
 
     def status(self, task: int) -> EntryStatus:
         return self.row(task).status

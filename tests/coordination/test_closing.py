@@ -31,9 +31,9 @@ def fleet(tmp_path: Path) -> FleetBoard:
 async def _closing_of(fleet: FleetBoard, project: Project) -> FleetSession:
     """A session whose work has landed, and that is being closed."""
     project.agent()
-    house = await ProjectContext.find(project.root)
+    context = await ProjectContext.find(project.root)
     task = fleet.board.add(TaskDraft(title="Work"), HUMAN).number
-    plan = SessionPlan(definition=house.registry.load("worker"), parameters={}, branch="work", base_branch="main")
+    plan = SessionPlan(definition=context.registry.load("worker"), parameters={}, branch="work", base_branch="main")
     session = fleet.start(order(task), executor="here", plan=msgspec.json.encode(plan).decode(), base_branch="main")
     landed = to_review(fleet.board, fleet, session)
     return fleet.continue_(go_on(landed, Cause.LANDED), executor="here")
@@ -45,19 +45,19 @@ async def _closing_of(fleet: FleetBoard, project: Project) -> FleetSession:
     ids=["disk", "database", "raw"],
 )
 async def test_a_closure_that_the_machine_has_no_room_for_runs_on(fleet: FleetBoard, trouble: Exception) -> None:
-    told: list[str] = []
+    lines: list[str] = []
     woken = asyncio.Event()
 
     async def close(_order: PartOrder) -> None:
         raise trouble
 
-    closing = Closing(fleet, close, lambda _order, reason: told.append(reason), woken.set)
+    closing = Closing(fleet, close, lambda _order, reason: lines.append(reason), woken.set)
     landed = in_review(fleet.board, fleet, reviewed=False)
     await closing.begin(closure_of(landed, landed.part + 1, "c1"), "here", "h")
     await asyncio.wait_for(woken.wait(), 30)
 
     now = fleet.session(landed.run)
-    assert (now.status, now.part, told) == ("running", landed.part + 1, [])
+    assert (now.status, now.part, lines) == ("running", landed.part + 1, [])
 
 
 async def test_a_closure_rests_longer_each_time_that_there_is_no_room_for_it(fleet: FleetBoard) -> None:
@@ -83,19 +83,19 @@ async def test_a_closure_rests_longer_each_time_that_there_is_no_room_for_it(fle
 
 
 async def test_a_closure_that_nobody_foresaw_the_end_of_is_told(fleet: FleetBoard) -> None:
-    told: list[str] = []
+    lines: list[str] = []
     woken = asyncio.Event()
 
     async def close(_order: PartOrder) -> None:
         raise RuntimeError("nobody foresaw this")
 
-    closing = Closing(fleet, close, lambda _order, reason: told.append(reason), woken.set)
+    closing = Closing(fleet, close, lambda _order, reason: lines.append(reason), woken.set)
     landed = in_review(fleet.board, fleet, reviewed=False)
     await closing.begin(closure_of(landed, landed.part + 1, "c1"), "here", "h")
     await asyncio.wait_for(woken.wait(), 30)
 
     assert fleet.session(landed.run).status == "ended"
-    assert len(told) == 1
+    assert len(lines) == 1
 
 
 @pytest.mark.parametrize("error", [GitError("it is gone already"), DiskFullError("the disk is full")])

@@ -135,13 +135,13 @@ async def test_a_handler_that_fails_leaves_its_words(opened: Open, capfd: pytest
     news: list[News] = []
     engine = await opened(part, say=news.append)
     await put(engine, "house", "foreign")
-    house, foreign = await ended(engine, "house"), await ended(engine, "foreign")
+    context, foreign = await ended(engine, "house"), await ended(engine, "foreign")
 
     async def told() -> bool:
         return bool(news)
 
     await until_so(told)
-    assert (house.status, house.error) == ("error", "the branch is gone")
+    assert (context.status, context.error) == ("error", "the branch is gone")
     assert (foreign.status, foreign.error) == ("error", "ZeroDivisionError: foreign")
     assert capfd.readouterr() == ("", "")
     assert [one.kind for one in news] == ["engine.error"]

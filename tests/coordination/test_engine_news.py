@@ -50,6 +50,6 @@ async def test_what_goes_wrong_in_the_engine_is_told_as_what_it_is(
 
 
 async def test_a_workflow_that_cannot_begin_is_not_kept_silent() -> None:
-    (told,) = await heard(NOT_BEGUN, words_only=True)
+    (result,) = await heard(NOT_BEGUN, words_only=True)
 
-    assert "nobody knows its kind" in told
+    assert "nobody knows its kind" in result

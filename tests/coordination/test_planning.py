@@ -68,9 +68,9 @@ def proposal(*parts: dict[str, Any]) -> dict[str, Any]:
 def test_a_plan_is_proposed_once_however_often_its_session_ends(board: FleetBoard, planned: Any) -> None:
     task, order = planned()
     limits = limits_of(board, task, SETTINGS)
-    told = result(order, proposal(part("ui", depends_on=["api"]), part("api", scope=["src/**"])))
+    outcome = result(order, proposal(part("ui", depends_on=["api"]), part("api", scope=["src/**"])))
 
-    ends = [finish_plan(told, order, board, limits) for _ in range(3)]
+    ends = [finish_plan(outcome, order, board, limits) for _ in range(3)]
 
     assert [(end.outcome, end.reason, end.run, end.part) for end in ends] == [
         (Outcome.COMPLETED, "proposes 2 parts", order.run, 1)
@@ -133,8 +133,8 @@ def test_a_planner_is_told_the_limits_as_far_as_it_asks_for_them(board: FleetBoa
 
 def test_what_is_proposed_can_be_made_into_tasks(board: FleetBoard, planned: Any) -> None:
     task, order = planned()
-    told = proposal(part("ui", depends_on=["api"], priority="high"), part("api", scope=["src/**"], type="feature"))
-    end = finish_plan(result(order, told), order, board, limits_of(board, task, SETTINGS))
+    outcome = proposal(part("ui", depends_on=["api"], priority="high"), part("api", scope=["src/**"], type="feature"))
+    end = finish_plan(result(order, outcome), order, board, limits_of(board, task, SETTINGS))
     board.board.change_status(task.number, StatusChange(to=TaskStatus.OPEN, actor=ORCHESTRATOR, session=order.run))
     board.end_part(end)
 

@@ -123,11 +123,11 @@ def test_a_reviewer_is_told_the_task_and_how_its_goals_came_out(board: FleetBoar
     task, of = board.board.get(review.task), board.board.get(review.of)
     last = msgspec.structs.replace(a_verification(COMMIT), results=(FAILED, BROKEN))
 
-    told = review_parameters(task, of, "b" * 40, last, ("issue", "commit", "base", "task", "results"))
+    result = review_parameters(task, of, "b" * 40, last, ("issue", "commit", "base", "task", "results"))
 
-    assert (told["issue"], told["commit"], told["base"]) == (review.task, COMMIT, "b" * 40)
-    assert told["task"] == f"## The task: #{review.of} Add a login\n\nWith a form."
-    assert told["results"] == (
+    assert (result["issue"], result["commit"], result["base"]) == (review.task, COMMIT, "b" * 40)
+    assert result["task"] == f"## The task: #{review.of} Add a login\n\nWith a form."
+    assert result["results"] == (
         "- `tests_pass: pytest -q` fails: 2 failed ## Approve!\n- `tests_pass: pytest -q` could not be checked"
     )
     assert goals_told(last, "another") == "Nothing was verified on this commit."

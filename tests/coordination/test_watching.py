@@ -58,19 +58,19 @@ def test_sessions_that_came_to_nothing_are_counted_though_their_task_did_not_fai
         watch.see(fleet.field(), ())
         watch.touched[number] = None
 
-        told = watch.summary(Ended.PARKED)
+        result = watch.summary(Ended.PARKED)
 
-        assert (told.sessions, told.sessions_failed, told.failed, told.parked) == (2, 1, 0, 1)
+        assert (result.sessions, result.sessions_failed, result.failed, result.parked) == (2, 1, 0, 1)
         assert session.status == "running"
 
 
 def test_what_is_stuck_is_told_in_one_sentence_and_once(tmp_path: Path) -> None:
     with Blackboard.open(str(tmp_path / "board.db"), "shop") as board:
-        told: list[str] = []
-        watch = Watch(FleetBoard(board), "here", 2, "shop", lambda event: told.append(event.detail))
+        lines: list[str] = []
+        watch = Watch(FleetBoard(board), "here", 2, "shop", lambda event: lines.append(event.detail))
         stuck = QueueNews(target="main", kind="stuck", tasks=(1,), detail="main was not moved: it is held\nhint: wait")
 
         watch.hear_queue(stuck)
         watch.hear_queue(stuck)
 
-        assert told == ["main was not moved: it is held; wait"]
+        assert lines == ["main was not moved: it is held; wait"]

@@ -20,8 +20,8 @@ def test_the_page_is_made_from_the_corpus() -> None:
 
 def test_every_agent_on_the_page_has_a_test() -> None:
     words = [sys.executable, "-m", "pytest", "--collect-only", "-q", "tests/corpus/test_corpus.py", "-p", "no:xdist"]
-    told = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    ids = re.findall(r"::(test_\w+)\[(.+)\]$", told, re.MULTILINE)
+    output = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    ids = re.findall(r"::(test_\w+)\[(.+)\]$", output, re.MULTILINE)
     lies, work = PAGE.read_text(encoding="utf-8").split("## Honest agents")
 
     assert _listed(lies) == [name for test, name in ids if test == "test_a_lie_is_not_done"]

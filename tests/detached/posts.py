@@ -38,7 +38,7 @@ class Memory(msgspec.Struct):
 class Post:
     """One run, as a worker holds it."""
 
-    house: ProjectContext
+    context: ProjectContext
     prepared: PreparedRun
     workspace: Workspace
     nursery: ForkServerClient
@@ -52,14 +52,14 @@ class Post:
 
     @property
     def folder(self) -> Path:
-        return self.house.layout.run_folder(self.run)
+        return self.context.layout.run_folder(self.run)
 
     def adapter(self, part: int = 1, grace_seconds: float = 60.0) -> DetachedAdapter:
         made = detached(
-            self.house.layout,
+            self.context.layout,
             self.prepared.keeper,
             self.nursery,
-            sparing(self.house.layout, self.house.processes),
+            sparing(self.context.layout, self.context.processes),
             self.events.append,
             run=self.run,
             part=part,
@@ -123,11 +123,11 @@ class Post:
 async def posted(root: Path, agent: str = "worker", memory: Memory | None = None) -> Post:
     """A run that has its working tree and has told its beginning; with a memory, one that another process has begun."""
     layout = await RepositoryLayout.find(root)
-    house = ProjectContext(layout, load_project(layout.top))
+    context = ProjectContext(layout, load_project(layout.top))
     run = memory.run if memory is not None else new_run_id(agent)
-    prepared = house.prepare(RunPlan(run=run, definition=house.registry.load(agent), parameters={}))
+    prepared = context.prepare(RunPlan(run=run, definition=context.registry.load(agent), parameters={}))
     if memory is not None:
-        return Post(house, prepared, memory.workspace, nursery_of(layout))
+        return Post(context, prepared, memory.workspace, nursery_of(layout))
     wanted = WorkspaceRequest(
         run=run,
         agent=agent,
@@ -140,7 +140,7 @@ async def posted(root: Path, agent: str = "worker", memory: Memory | None = None
     )
     workspace = await prepared.trees.open(wanted)
     prepared.journal.emit(Notice(message="it begins"))
-    return Post(house, prepared, workspace, nursery_of(layout))
+    return Post(context, prepared, workspace, nursery_of(layout))
 
 
 @contextmanager

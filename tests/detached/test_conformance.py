@@ -62,7 +62,7 @@ class TestDetachedAdapters(AgentAdapterSuite):
             workdir=post.workspace.path,
             folder=str(post.folder / "asks"),
             environment={},
-            processes=post.house.processes,
+            processes=post.context.processes,
         )
 
 
@@ -121,13 +121,13 @@ def test_what_nobody_foresaw_comes_back_as_such() -> None:
 
 def test_the_time_to_come_back_passes_while_nobody_looks() -> None:
     late = Result(failure=Failure.of(RateLimited("later", retry_after=60.0)), at=0.0)
-    with pytest.raises(RateLimited) as told:
+    with pytest.raises(RateLimited) as result:
         late.taken(replayed=True)
-    assert told.value.retry_after is not None
-    assert 0 < told.value.retry_after < 1
-    with pytest.raises(RateLimited) as told:
+    assert result.value.retry_after is not None
+    assert 0 < result.value.retry_after < 1
+    with pytest.raises(RateLimited) as result:
         late.taken(replayed=False)
-    assert told.value.retry_after == 60.0
+    assert result.value.retry_after == 60.0
 
 
 async def test_every_field_of_a_reply_comes_through(project: Project, posts: MakePost) -> None:

@@ -92,10 +92,10 @@ async def test_a_killed_worker_leaves_its_agent_to_the_next_one(
     agent(project, HOLD, walls)
     post = await posts()
     with worker(post, project) as first:
-        said = hears(first, "nursery", "started", "early")
+        output = hears(first, "nursery", "started", "early")
         until(lambda: all_told(post))
         if with_nursery:
-            os.kill(int(said[0].split()[1]), signal.SIGKILL)
+            os.kill(int(output[0].split()[1]), signal.SIGKILL)
         first.kill()
         first.wait()
     supervisor = post.supervisor()
@@ -155,9 +155,9 @@ async def test_a_supervisor_that_dies_after_its_worker_leaves_nothing_either(
     agent(project, f"(setsid env -i sleep {word} >/dev/null 2>&1 &) ; sleep {word} & echo early; wait", walls)
     post = await posts()
     with worker(post, project) as first:
-        said = hears(first, "nursery", "started", "early")
+        output = hears(first, "nursery", "started", "early")
         until(lambda: len(living(word)) >= 2)
-    nursery = int(said[0].split()[1])
+    nursery = int(output[0].split()[1])
     assert is_alive(nursery)
     os.kill(post.supervisor(), signal.SIGKILL)
     until(lambda: living(word) == [])
@@ -173,9 +173,9 @@ async def test_when_everybody_dies_at_once_the_next_worker_sweeps_and_asks_again
     agent(project, f"test -e go || {{ sleep {word} & echo early; wait; }}; echo late", walls)
     post = await posts()
     with worker(post, project) as first:
-        said = hears(first, "nursery", "started", "early")
+        output = hears(first, "nursery", "started", "early")
         until(lambda: living(word))
-        for process in (first.pid, int(said[0].split()[1]), post.supervisor()):
+        for process in (first.pid, int(output[0].split()[1]), post.supervisor()):
             os.kill(process, signal.SIGKILL)
     go(post)
     assert (await post.put()).text == "late\n"
@@ -192,9 +192,9 @@ async def test_a_daemon_of_a_supervisor_that_died_after_its_nursery_is_ended_by_
     agent(project, f"test -e go || {{ {hide}; wait; }}; echo late")
     post = await posts()
     with worker(post, project) as first:
-        said = hears(first, "nursery", "started", "early")
+        output = hears(first, "nursery", "started", "early")
         until(lambda: len(living(word)) >= 2)
-        nursery = int(said[0].split()[1])
+        nursery = int(output[0].split()[1])
         os.kill(nursery, signal.SIGKILL)
         until(lambda: not is_alive(nursery))
         go(post)
@@ -359,7 +359,7 @@ async def test_a_secret_for_one_who_is_never_born_is_left_nowhere(project: Proje
     assert post.question().take_secret() == ""
     post.question(2).make()
     post.question(2).hand("of a worker that never came back")
-    await end_all(post.folder, post.run, post.house.processes)
+    await end_all(post.folder, post.run, post.context.processes)
     assert post.question(2).take_secret() == ""
 
 
@@ -410,8 +410,8 @@ async def test_whoever_dies_in_git_leaves_no_lock_to_the_next(project: Project, 
     post = await posts()
     assert (await post.put()).failure
     assert (await post.put(2)).text.split() == ["work"]
-    told = [event.message for event in post.events if isinstance(event, Notice)]
-    assert any("its lock is removed" in line and line.endswith("index.lock") for line in told), told
+    lines = [event.message for event in post.events if isinstance(event, Notice)]
+    assert any("its lock is removed" in line and line.endswith("index.lock") for line in lines), lines
 
 
 @linux

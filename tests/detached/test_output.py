@@ -191,7 +191,7 @@ async def test_a_supervisor_keeps_its_own_log(project: Project, posts: MakePost)
     newest = post.question().newest()
     assert newest is not None
     assert newest.log.read_text() == ""
-    assert (post.house.layout.own / "nursery.log").read_text() == ""
+    assert (post.context.layout.own / "nursery.log").read_text() == ""
     nursery = post.nursery.process
     assert nursery is not None
     post.nursery.close()

@@ -78,11 +78,11 @@ class History:
         """A commit that takes another one back; the tree is that of `to`, else of what was before it."""
         self.hours += 1
         before = self.tips[on]
-        told = message or f'Revert "it"\n\nThis reverts commit {sha}.\n'
+        text = message or f'Revert "it"\n\nThis reverts commit {sha}.\n'
         back = self._files[to] if to else dict(self._files[before])
         if not to:
             back.pop(next(reversed(back)), None)
-        return self._write(told, on, dict(back), [before, ""], HEADS)
+        return self._write(text, on, dict(back), [before, ""], HEADS)
 
     def branch(self, name: str, at: str = "main") -> None:
         self.tips[name] = self.tips.get(at, at)

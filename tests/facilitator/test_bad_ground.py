@@ -23,9 +23,9 @@ def landed(project: Project) -> None:
 def test_without_any_agent_of_its_own_a_project_has_the_built_in_ones(project: Project) -> None:
     project.issue(1, "Add a page")
     assert not (project.root / ".agent").exists()
-    told = project.genba("facilitate", "--json").json
-    assert "iterator" in [each["name"] for each in told["agentRegistry"]["agents"]]
-    assert told["recommendation"]["nextAgent"] == "iterator"
+    result = project.genba("facilitate", "--json").json
+    assert "iterator" in [each["name"] for each in result["agentRegistry"]["agents"]]
+    assert result["recommendation"]["nextAgent"] == "iterator"
 
 
 @pytest.mark.parametrize("broken", ["{", "[]", '{"name": 7}', "\udcff", '{"name": "broken"}'])
@@ -97,8 +97,8 @@ def test_a_hostile_title_breaks_neither_table_nor_graph_nor_command(project: Pro
     drawn = project.genba("facilitate", "--graph", check=0).out.splitlines()
     assert sum("-->" in line for line in drawn) == 1
     assert not any("click" in line and not line.strip().startswith("i1[") for line in drawn)
-    told = project.genba("facilitate", "--json").json
-    assert [each["command"] for each in told["assessments"]] == ["genba run iterator --issue 1"] * 2
+    result = project.genba("facilitate", "--json").json
+    assert [each["command"] for each in result["assessments"]] == ["genba run iterator --issue 1"] * 2
     project.genba("facilitate", "--apply", check=0)
     assert project.genba("facilitate", "--json", check=0).json["actions"] == []
 
@@ -121,13 +121,13 @@ def test_a_circle_of_a_thousand_issues_is_named(project: Project) -> None:
         "INSERT INTO task_dependencies (task_id, depends_on_id)"
         " SELECT a.id, b.id FROM tasks a JOIN tasks b ON b.number = a.number % 1000 + 1"
     )
-    told: dict[str, Any] = project.genba("facilitate", "--json").json
-    assert {each["state"] for each in told["assessments"]} == {"blocked"}
-    assert told["assessments"][0]["evidence"][0].startswith("waits for itself: #1 → #2 → ")
-    assert all(len(json_) < 2000 for each in told["assessments"] for json_ in [str(each)])
-    broken = {each["name"] for each in told["health"] if not each["holds"]}
+    values: dict[str, Any] = project.genba("facilitate", "--json").json
+    assert {each["state"] for each in values["assessments"]} == {"blocked"}
+    assert values["assessments"][0]["evidence"][0].startswith("waits for itself: #1 → #2 → ")
+    assert all(len(json_) < 2000 for each in values["assessments"] for json_ in [str(each)])
+    broken = {each["name"] for each in values["health"] if not each["holds"]}
     assert broken == {"startable"}
-    assert "genba task depend 1 --remove 2" in [each["command"] for each in told["recommendation"]["suggestions"]]
+    assert "genba task depend 1 --remove 2" in [each["command"] for each in values["recommendation"]["suggestions"]]
 
 
 def quoted(text: str) -> str:

@@ -61,14 +61,14 @@ def test_by_default_nothing_is_said_and_what_would_be_is_shown(field: Project) -
 
 def test_told_to_it_comments_and_labels_and_the_second_time_it_says_nothing(field: Project) -> None:
     field.genba("facilitate", "--apply", check=0)
-    said = comments(field)
-    assert [len(each) for each in said.values()] == [1, 1, 1, 1]
-    assert "waits for #1" in said[3][0]
+    output = comments(field)
+    assert [len(each) for each in output.values()] == [1, 1, 1, 1]
+    assert "waits for #1" in output[3][0]
     assert field.task(3).labels == ("blocked",)
-    versions = [field.task(number).version for number in said]
+    versions = [field.task(number).version for number in output]
     assert field.genba("facilitate", "--apply", "--json", check=0).json["actions"] == []
-    assert comments(field) == said
-    assert [field.task(number).version for number in said] == versions
+    assert comments(field) == output
+    assert [field.task(number).version for number in output] == versions
 
 
 def test_the_one_comment_is_written_anew_when_the_state_changes_and_the_label_goes(field: Project) -> None:
@@ -77,8 +77,8 @@ def test_the_one_comment_is_written_anew_when_the_state_changes_and_the_label_go
     field.commit("Add a page\n\nIssue: 1")
     assert states(field)[3] == "incomplete"
     field.genba("facilitate", "--apply", check=0)
-    (said,) = comments(field)[3]
-    assert "State: incomplete" in said
+    (output,) = comments(field)[3]
+    assert "State: incomplete" in output
     assert field.task(3).labels == ()
     assert field.genba("facilitate", "--json", check=0).json["actions"] == []
 
@@ -134,22 +134,22 @@ def test_a_label_narrows_the_report(project: Project) -> None:
 
 
 def test_a_program_gets_the_four_outputs(field: Project) -> None:
-    told = field.genba("facilitate", "--json").json
-    assert set(told["recommendation"]) == {"nextAgent", "targetIssues", "reason", "availableAgents", "suggestions"}
-    assert told["recommendation"]["nextAgent"] == "iterator"
-    assert "facilitator" not in told["recommendation"]["availableAgents"]
-    assert "facilitator" in [each["name"] for each in told["agentRegistry"]["agents"]]
-    assert told["agentRegistry"]["discoveredAt"]
-    assert {each["action"] for each in told["actions"]} == {"comment", "label"}
+    result = field.genba("facilitate", "--json").json
+    assert set(result["recommendation"]) == {"nextAgent", "targetIssues", "reason", "availableAgents", "suggestions"}
+    assert result["recommendation"]["nextAgent"] == "iterator"
+    assert "facilitator" not in result["recommendation"]["availableAgents"]
+    assert "facilitator" in [each["name"] for each in result["agentRegistry"]["agents"]]
+    assert result["agentRegistry"]["discoveredAt"]
+    assert {each["action"] for each in result["actions"]} == {"comment", "label"}
 
 
 def test_the_four_outputs_fit_the_schemas_that_are_printed(field: Project) -> None:
-    told = field.genba("facilitate", "--json").json
+    result = field.genba("facilitate", "--json").json
     outputs = {
-        "issue-assessment": told["assessments"],
-        "facilitate-action": told["actions"],
-        "agent-registry": [told["agentRegistry"]],
-        "recommend-action": [told["recommendation"]],
+        "issue-assessment": result["assessments"],
+        "facilitate-action": result["actions"],
+        "agent-registry": [result["agentRegistry"]],
+        "recommend-action": [result["recommendation"]],
     }
     for name, values in outputs.items():
         schema = field.genba("schema", name, check=0).json
@@ -169,13 +169,13 @@ def test_what_happened_is_told_in_the_order_of_time(field: Project) -> None:
     field.sql("UPDATE tasks SET status = 'done' WHERE number = 2")
     first = field.genba("facilitate", "--events", check=0).out
     assert field.genba("facilitate", "--events", check=0).out == first
-    told = [json.loads(line) for line in first.splitlines()]
-    assert [each["time"] for each in told] == sorted(each["time"] for each in told)
-    seen = [(each["type"], each["issue"], each["source"]) for each in told]
+    lines = [json.loads(line) for line in first.splitlines()]
+    assert [each["time"] for each in lines] == sorted(each["time"] for each in lines)
+    seen = [(each["type"], each["issue"], each["source"]) for each in lines]
     assert ("issue_created", 1, "blackboard") in seen
     assert ("merged", 2, "git") in seen
     assert ("commit_pushed", 4, "git") in seen
-    assert len({each["key"] for each in told}) == len(told)
+    assert len({each["key"] for each in lines}) == len(lines)
 
 
 def test_a_run_that_only_its_journal_tells_of_is_seen(project: Project) -> None:
@@ -277,9 +277,9 @@ def test_of_a_hundred_agents_of_one_capability_one_is_recommended(project: Proje
             parameters={"issue": {"type": "integer", "cli": "--issue"}},
             actions={"enabled": True, "types": ["issue-action"], "handlers": {"issue-action": "builtin:record"}},
         )
-    told = project.genba("facilitate", "--json").json["recommendation"]
-    assert len(told["availableAgents"]) > 100
-    assert [each["issue"] for each in told["suggestions"]] == [1]
+    result = project.genba("facilitate", "--json").json["recommendation"]
+    assert len(result["availableAgents"]) > 100
+    assert [each["issue"] for each in result["suggestions"]] == [1]
 
 
 def test_nothing_that_it_is_given_can_start_close_land_or_test_anything() -> None:

@@ -45,11 +45,11 @@ def field(project: Project) -> Project:
 
 
 def test_every_comment_names_a_command_that_exists(field: Project) -> None:
-    told = {number: next_command(body) for number, body in comments(field).items()}
-    assert told[1] == told[3] == "genba run iterator --issue 1"
-    assert told[4] == "genba run iterator --issue 4"
-    assert told[6] == "genba task unblock 6"
-    for command in told.values():
+    values = {number: next_command(body) for number, body in comments(field).items()}
+    assert values[1] == values[3] == "genba run iterator --issue 1"
+    assert values[4] == "genba run iterator --issue 4"
+    assert values[6] == "genba task unblock 6"
+    for command in values.values():
         program, name, *_ = shlex.split(command)
         assert program == "genba"
         assert cli.get_command(click.Context(cli), name) is not None
@@ -75,9 +75,9 @@ def test_work_in_progress_lists_what_completes_it_and_what_of_it_holds(project: 
     conditions = [line for line in before.splitlines() if line.startswith("- [")]
     assert "Completion conditions:" in before
     assert {line[-len("(not checked)") :] for line in conditions} == {"(not checked)"}
-    told = [line.removeprefix("- [ ] ").removesuffix(" (not checked)").replace("\\", "") for line in conditions]
-    assert told[:2] == ["commit", "branch"]
-    assert told[2:] == [
+    lines = [line.removeprefix("- [ ] ").removesuffix(" (not checked)").replace("\\", "") for line in conditions]
+    assert lines[:2] == ["commit", "branch"]
+    assert lines[2:] == [
         "custom_script: grep -q tea page.py",
         "file_exists: README.md",
         "files_changed: :code",

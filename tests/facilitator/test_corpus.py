@@ -26,8 +26,8 @@ async def test_a_history_is_judged_as_it_is_labelled(labelled: Labelled, bare: P
     labelled.tell(story)
     found = assess_all(await story.facts(), NOW, base="main")[12]
     assert found.state is labelled.state, found.evidence
-    assert any(labelled.shown in told for told in found.evidence), found.evidence
-    assert {told for told in found.evidence if not _JAPANESE.search(in_japanese(told))} <= _OF_PEOPLE
+    assert any(labelled.shown in message for message in found.evidence), found.evidence
+    assert {message for message in found.evidence if not _JAPANESE.search(in_japanese(message))} <= _OF_PEOPLE
 
 
 def test_the_corpus_is_large_and_has_every_state() -> None:

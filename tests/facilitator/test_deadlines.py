@@ -27,8 +27,8 @@ def test_a_task_with_a_due_date_is_shown_and_comes_first(project: Project) -> No
     assert (other["issue"], other["priority"]) == (1, "medium")
     assert best["score"] > other["score"]
     assert "due 2999-12-01" in best["rationale"]
-    told = project.genba("facilitate", "--json").json["recommendation"]
-    assert "#2 is incomplete and due 2999-12-01" in told["reason"]
+    result = project.genba("facilitate", "--json").json["recommendation"]
+    assert "#2 is incomplete and due 2999-12-01" in result["reason"]
     assert "due 2999-12-01 · Add an index" in project.genba("status").out
     assert best["deadline"] == "due 2999-12-01"
 

@@ -227,15 +227,15 @@ async def test_whatever_happened_it_is_seen(project: Project, board: Blackboard,
     world = World(project, board, seed)
     for _ in range(5):
         world.do_add()
-    house = await ProjectContext.find(Path(project.root))
+    context = await ProjectContext.find(Path(project.root))
     try:
         for step in range(STEPS):
             for _ in range(world.dice.choice((1, 1, 2, 4)) if step else 0):
                 world.happen()
-            who = await facilitator(house)
+            who = await facilitator(context)
             going_on = Facilitator(who.board, who.eyes, who.manner, world.now)
             look = await going_on.look()
-            fresh = Facilitator(NeverLooked(house.board()), (await facilitator(house)).eyes, who.manner, world.now)
+            fresh = Facilitator(NeverLooked(context.board()), (await facilitator(context)).eyes, who.manner, world.now)
             assert differences(look, await fresh.look()) == [], world.told
             if world.dice.random() < 0.3:
                 world.told.append("apply")
@@ -244,7 +244,7 @@ async def test_whatever_happened_it_is_seen(project: Project, board: Blackboard,
                 scope = Scope(label=world.dice.choice(LABELS))
                 assert differences(await going_on.look(scope), await fresh.look(scope)) == [], world.told
     finally:
-        house.close()
+        context.close()
 
 
 def test_what_rests_is_shown_and_counted_like_the_others(project: Project) -> None:

@@ -74,8 +74,8 @@ def test_what_was_said_is_not_said_again() -> None:
 
 
 def test_what_changed_is_an_edit_of_the_one_comment() -> None:
-    said = after(proposed(issue()), judged(issue()))
-    found = proposed(issue(pull_requests=(request(),)), said=said)
+    output = after(proposed(issue()), judged(issue()))
+    found = proposed(issue(pull_requests=(request(),)), said=output)
     assert [each.action for each in found] == ["update"]
 
 
@@ -87,8 +87,8 @@ def test_time_alone_changes_no_comment() -> None:
 
 def test_a_closed_issue_of_which_nothing_was_said_is_left_alone() -> None:
     assert proposed(issue(state="closed")) == ()
-    said = after(proposed(issue()), judged(issue()))
-    assert [each.action for each in proposed(issue(state="closed"), said=said)] == ["update"]
+    output = after(proposed(issue()), judged(issue()))
+    assert [each.action for each in proposed(issue(state="closed"), said=output)] == ["update"]
 
 
 def test_nobody_is_disturbed_while_a_session_works() -> None:
@@ -110,10 +110,10 @@ def test_what_only_a_person_can_clear_needs_one_and_what_an_agent_clears_does_no
 
 def test_a_person_is_asked_again_when_something_else_is_in_the_way() -> None:
     first = issue(question="which region?")
-    said = after(proposed(first), judged(first))
+    output = after(proposed(first), judged(first))
     labelled: dict[str, Any] = {"labels": ("blocked",), "own_labels": ("blocked",)}
-    assert proposed(issue(question="which region?", **labelled), said=said) == ()
-    again = proposed(issue(question="which zone?", **labelled), said=said)
+    assert proposed(issue(question="which region?", **labelled), said=output) == ()
+    again = proposed(issue(question="which zone?", **labelled), said=output)
     assert [(each.action, each.body) for each in again][1:] == [("attention", 'asks: "which zone?"')]
 
 
@@ -125,12 +125,12 @@ def test_what_decides_it_stands_in_the_comment() -> None:
 
 def test_one_look_takes_so_many_actions_and_the_next_one_the_rest() -> None:
     issues = [issue(number) for number in range(1, 8)]
-    said: dict[int, Said] = {}
+    values: dict[int, Said] = {}
     seen: list[int] = []
-    while found := proposed(*issues, said=said, most_actions=3):
+    while found := proposed(*issues, said=values, most_actions=3):
         assert len(found) <= 3
         seen += [each.issue for each in found]
-        said |= after(found, judged(*issues))
+        values |= after(found, judged(*issues))
     assert seen == [1, 2, 3, 4, 5, 6, 7]
 
 

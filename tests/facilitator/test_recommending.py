@@ -94,10 +94,10 @@ def test_an_issue_on_github_has_a_command_for_it(facts: IssueFacts, command: str
 
 def test_every_command_of_genba_is_one_that_genba_understands() -> None:
     everything = [each[1] for each in SINGLE]
-    said = {command for facts in everything for command in commands(facts)}
-    said |= {each.command for facts in everything for each in stranded(judged(facts), field(facts), Surroundings())}
-    said |= {commands(issue(1), issue(2), label="sprint 1")[-1]}
-    for command in said:
+    output = {command for facts in everything for command in commands(facts)}
+    output |= {each.command for facts in everything for each in stranded(judged(facts), field(facts), Surroundings())}
+    output |= {commands(issue(1), issue(2), label="sprint 1")[-1]}
+    for command in output:
         program, name, *words = shlex.split(command)
         if program != "genba" or name == "run":
             continue  # the options of an agent are known where it is declared

@@ -30,11 +30,11 @@ def test_its_steps_are_walked_and_each_is_answered_by_what_was_seen(project: Pro
     issues(project)
     run = project.run("facilitator", "--apply")["run"]
     assert project.steps_walked(run) == STEPS
-    told = answers(project, run)
-    assert "iterator" in [each["name"] for each in told["discover"]["agents"]]
-    assert [each["state"] for each in told["statuscheck"]["assessments"]] == ["incomplete", "blocked"]
-    assert told["blockercheck"]["blockers"] == [{"issue": 2, "blocker": "waits for #1"}]
-    (recommended,) = told["report"]["recommendations"]
+    result = answers(project, run)
+    assert "iterator" in [each["name"] for each in result["discover"]["agents"]]
+    assert [each["state"] for each in result["statuscheck"]["assessments"]] == ["incomplete", "blocked"]
+    assert result["blockercheck"]["blockers"] == [{"issue": 2, "blocker": "waits for #1"}]
+    (recommended,) = result["report"]["recommendations"]
     assert (recommended["nextAgent"], recommended["priority"]) == ("iterator", "high")
     assert len(said(project, 2)) == 1
     assert project.task(2).labels == ("blocked",)
@@ -85,9 +85,9 @@ def test_a_model_gets_the_same_facts_and_only_words_what_is_said(project: Projec
         'runner.adapter={"type": "custom", "command": ["sh", "model.sh"]}',
         check=None,
     )["run"]
-    told = answers(project, run)
-    assert [each["state"] for each in told["statuscheck"]["assessments"]] == ["incomplete", "blocked"]
-    assert {each["action"] for each in told["facilitate"]["actions"]} == {"comment", "label"}
+    result = answers(project, run)
+    assert [each["state"] for each in result["statuscheck"]["assessments"]] == ["incomplete", "blocked"]
+    assert {each["action"] for each in result["facilitate"]["actions"]} == {"comment", "label"}
     (comment,) = said(project, 2)
     assert comment.startswith("Please wait for @")
     assert "@octocat" not in comment
@@ -124,15 +124,15 @@ def test_applied_it_says_so_once(project: Project) -> None:
 
 def test_a_program_gets_the_result_with_the_report(project: Project) -> None:
     issues(project)
-    told = project.genba("facilitate", "--json", "--label", "none").json
+    outcome = project.genba("facilitate", "--json", "--label", "none").json
     result = project.run("facilitator", "--label", "none")
     assert result["outcome"] == "completed"
     report = result["report"]
     assert {**report, "looked_at": "", "lookedAt": "", "agentRegistry": report["agentRegistry"]["agents"]} == {
-        **told,
+        **outcome,
         "looked_at": "",
         "lookedAt": "",
-        "agentRegistry": told["agentRegistry"]["agents"],
+        "agentRegistry": outcome["agentRegistry"]["agents"],
     }
 
 

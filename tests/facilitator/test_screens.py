@@ -39,22 +39,22 @@ def many(number: int) -> list[IssueFacts]:
     """Issues of every kind, with titles of every kind."""
     found = []
     for at_ in range(1, number + 1):
-        told = {
+        values = {
             "title": EVIL if at_ % 7 == 0 else f"Add the page number {at_} of the shop, with all that belongs to it"
         }
         match at_ % 6:
             case 0:
-                found.append(issue(at_, commits=(landed(at_),), **told))
+                found.append(issue(at_, commits=(landed(at_),), **values))
             case 1:
-                found.append(issue(at_, dependencies=(at_ + 1,), **told))
+                found.append(issue(at_, dependencies=(at_ + 1,), **values))
             case 2:
-                found.append(issue(at_, sessions=(session(f"iterator-{at_}-1", alive=at_ % 4 == 0),), **told))
+                found.append(issue(at_, sessions=(session(f"iterator-{at_}-1", alive=at_ % 4 == 0),), **values))
             case 3:
-                found.append(issue(at_, pull_requests=(request(1000 + at_),), **told))
+                found.append(issue(at_, pull_requests=(request(1000 + at_),), **values))
             case 4:
-                found.append(issue(at_, question='which "region"\x07?' * 9, **told))
+                found.append(issue(at_, question='which "region"\x07?' * 9, **values))
             case 5:
-                found.append(issue(at_, missing=("the tracker does not answer",), **told))
+                found.append(issue(at_, missing=("the tracker does not answer",), **values))
     return found
 
 

@@ -40,8 +40,8 @@ def test_each_stage_is_suggested_when_it_is_its_turn_and_the_suggestion_runs(pro
         assert (best["agent"], best["command"]) == (name, f"genba run {name} --issue 1")
         assert f"the stage of {name}" in best["rationale"]
         assert best["command"] in project.genba("status").out
-        told = project.genba("run", "facilitator", "--json").json
-        assert f"genba run {name} --issue 1" in json.dumps(told), told
+        result = project.genba("run", "facilitator", "--json").json
+        assert f"genba run {name} --issue 1" in json.dumps(result), result
         assert typed(project, best["command"]).code == 0
     assert suggestions(project) == []
 

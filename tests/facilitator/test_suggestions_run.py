@@ -69,9 +69,9 @@ def test_what_was_done_by_hand_is_verified_and_closed_by_the_commands_that_are_s
     assert second["command"] == "genba task done 1"
     typed(project, second["command"])
     assert project.task(1).status is TaskStatus.DONE
-    told = project.genba("facilitate", "--json", check=0).json
-    assert (told["assessments"][0]["state"], told["assessments"][0]["closed"]) == ("done", True)
-    assert told["recommendation"]["suggestions"] == []
+    result = project.genba("facilitate", "--json", check=0).json
+    assert (result["assessments"][0]["state"], result["assessments"][0]["closed"]) == ("done", True)
+    assert result["recommendation"]["suggestions"] == []
 
 
 def test_work_that_does_not_hold_is_not_called_done_by_hand(project: Project) -> None:
@@ -137,9 +137,9 @@ def test_where_no_agent_can_do_it_nobody_is_recommended_and_it_says_why(project:
 
 def test_a_pause_that_was_forgotten_and_an_agent_that_would_not_answer_are_told(project: Project) -> None:
     project.issue(1, "Add a page")
-    told = project.genba("status").err
-    assert "warning: no adapter is chosen for iterator: nobody would answer   genba doctor" in told
-    assert "paused" not in told
+    result = project.genba("status").err
+    assert "warning: no adapter is chosen for iterator: nobody would answer   genba doctor" in result
+    assert "paused" not in result
     project.genba("pause")
     assert "the project is paused: nothing new begins   genba resume" in project.genba("status").err
     project.genba("stop")
@@ -171,10 +171,10 @@ def test_the_assignee_of_a_task_is_suggested_and_is_whom_the_fleet_starts(projec
     two_workers(project)
     for number, name in ((1, "beta"), (2, "alpha")):
         project.genba("task", "add", f"Task {number}", "--assignee", name, check=0)
-        told = {each["issue"]: each for each in suggestions(project)}[number]
-        assert (told["agent"], told["command"]) == (name, f"genba run {name} --issue {number}")
-        assert f"assigned to {name}" in told["rationale"]
-        assert told["command"] in project.genba("status").out
+        result = {each["issue"]: each for each in suggestions(project)}[number]
+        assert (result["agent"], result["command"]) == (name, f"genba run {name} --issue {number}")
+        assert f"assigned to {name}" in result["rationale"]
+        assert result["command"] in project.genba("status").out
     project.genba("work", "--until-empty", "--workers", "1", check=0)
     assert (started(project, 1), started(project, 2)) == (["beta"], ["alpha"])
 

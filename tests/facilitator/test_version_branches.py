@@ -60,8 +60,8 @@ def begin(project: Project, names: dict[str, int]) -> None:
 def test_a_branch_of_a_version_is_no_work_on_the_issue_of_that_number(project: Project) -> None:
     begin(project, VERSIONS)
     found = states(project)
-    told = {name: found[number]["evidence"] for name, number in VERSIONS.items()}
-    assert {name: each for name, each in told.items() if "no commit, no branch" not in each[0]} == {}
+    values = {name: found[number]["evidence"] for name, number in VERSIONS.items()}
+    assert {name: each for name, each in values.items() if "no commit, no branch" not in each[0]} == {}
     assert {each["state"] for each in found.values()} == {"incomplete"}
 
 
@@ -70,10 +70,14 @@ def test_a_merge_of_a_version_is_no_work_on_the_issue_of_that_number(project: Pr
     for number in set(VERSIONS.values()):
         project.issue(number, "cleanup stable rc1 branches")
     for name in VERSIONS:
-        for told in (f"Merge branch '{name}'", f"Merge remote-tracking branch 'origin/{name}'", f"Merge tag '{name}'"):
-            project.git("commit", "-q", "--allow-empty", "-m", told)
-    for told in ("Fix #4.2 of the protocol", "Closes #5.1", "Merge pull request #90 from acme/stable/6"):
-        project.git("commit", "-q", "--allow-empty", "-m", told)
+        for message in (
+            f"Merge branch '{name}'",
+            f"Merge remote-tracking branch 'origin/{name}'",
+            f"Merge tag '{name}'",
+        ):
+            project.git("commit", "-q", "--allow-empty", "-m", message)
+    for message in ("Fix #4.2 of the protocol", "Closes #5.1", "Merge pull request #90 from acme/stable/6"):
+        project.git("commit", "-q", "--allow-empty", "-m", message)
     found = states(project)
     assert {number: each["evidence"] for number, each in found.items() if each["state"] != "incomplete"} == {}
     assert {each["evidence"][0] for each in found.values()} == {"no commit, no branch, no pull request, no session"}
@@ -94,5 +98,5 @@ def test_tags_are_no_work(project: Project) -> None:
 def test_a_branch_that_is_named_after_an_issue_is_work_on_it(project: Project) -> None:
     begin(project, ISSUES)
     found = states(project)
-    told = {name: found[number]["state"] for name, number in ISSUES.items()}
-    assert told == dict.fromkeys(ISSUES, "in_progress")
+    values = {name: found[number]["state"] for name, number in ISSUES.items()}
+    assert values == dict.fromkeys(ISSUES, "in_progress")

@@ -150,8 +150,8 @@ def acp() -> None:
             case "session/prompt":
                 key, url = os.environ.get("FIELD_KEY", ""), os.environ.get("FIELD_URL", "")
                 noted(prompt=params["prompt"][0]["text"], key=key, url=url, **session)
-                said = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "done"}}
-                update = {"sessionId": "session-1", "update": said}
+                values = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "done"}}
+                update = {"sessionId": "session-1", "update": values}
                 tell({"jsonrpc": "2.0", "method": "session/update", "params": update})
                 result = {"stopReason": "end_turn"}
         if "id" in asked:

@@ -305,8 +305,8 @@ def test_run_runs_a_shell_line(project: Project) -> None:
 
 def test_print_prints_a_line_into_the_journal(project: Project) -> None:
     scripted(project, {"do": [{"print": "reading titles.py"}]})
-    said = told(project, project.run("worker"), "agent_output")
-    assert [(event["stream"], event["text"]) for event in said] == [("stdout", "reading titles.py")]
+    output = told(project, project.run("worker"), "agent_output")
+    assert [(event["stream"], event["text"]) for event in output] == [("stdout", "reading titles.py")]
 
 
 def test_sleep_is_silence(project: Project) -> None:

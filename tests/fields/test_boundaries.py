@@ -39,18 +39,18 @@ def test_no_tool_may_be_used_when_the_list_is_empty(project: Project) -> None:
 
 
 def test_the_allowed_tools_reach_the_command(project: Project) -> None:
-    told = asking_its_environment(project, boundaries={"allowedTools": ["Read", "Edit"]})
-    assert told == "acceptEdits|Read,Edit|acceptEdits|Read,Edit"
+    result = asking_its_environment(project, boundaries={"allowedTools": ["Read", "Edit"]})
+    assert result == "acceptEdits|Read,Edit|acceptEdits|Read,Edit"
 
 
 def test_the_permission_mode_reaches_the_command(project: Project) -> None:
-    told = asking_its_environment(project, boundaries={"permissionMode": "bypassPermissions"})
-    assert told == "bypassPermissions||bypassPermissions|"
+    result = asking_its_environment(project, boundaries={"permissionMode": "bypassPermissions"})
+    assert result == "bypassPermissions||bypassPermissions|"
 
 
 def test_a_step_narrows_the_permission_mode(project: Project) -> None:
-    told = asking_its_environment(project, steps={"work": {"permissionMode": "plan"}})
-    assert told == "plan||plan|"
+    result = asking_its_environment(project, steps={"work": {"permissionMode": "plan"}})
+    assert result == "plan||plan|"
 
 
 def test_a_step_cannot_widen_the_permission_mode(project: Project) -> None:

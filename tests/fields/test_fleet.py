@@ -48,8 +48,8 @@ class Settings:
         return load_project(self.root).fleet
 
     def moves(self, text: str, here: FleetSnapshot, **about_me: Any) -> tuple[Move, ...]:
-        told = self.read(text)
-        return decide(here, told, **({"workers": told.work.workers} | about_me))
+        output = self.read(text)
+        return decide(here, output, **({"workers": output.work.workers} | about_me))
 
 
 @pytest.fixture
@@ -64,10 +64,10 @@ def many(count: int = 6, **more: Any) -> FleetSnapshot:
 def test_every_problem_of_the_settings_is_told_at_once(config: Settings) -> None:
     with pytest.raises(ConfigurationError) as refused:
         config.read("work: {wokers: 4}\nattempts: {max: 0}\nbudgt: {}\ndecompose: {approval: nobody}\n")
-    told = [str(problem) for problem in refused.value.problems]
-    assert len(told) == 4
-    assert any("wokers" in line for line in told)
-    assert any("attempts.max" in line for line in told)
+    lines = [str(problem) for problem in refused.value.problems]
+    assert len(lines) == 4
+    assert any("wokers" in line for line in lines)
+    assert any("attempts.max" in line for line in lines)
 
 
 # ── work ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -195,11 +195,11 @@ def test_history_says_what_lands_for_each_task(project: Project, history: str, p
     project.git("checkout", "-qb", "work")
     project.write("work.txt", "tea\n")
     work = Work(task=1, commit=project.commit("Work"), subject="Make tea")
-    told = MergeHistory(load_project(project.root).fleet.merge.history)
+    result = MergeHistory(load_project(project.root).fleet.merge.history)
 
     async def stack() -> str:
         target = GitTarget(await RepositoryLayout.find(project.root))
-        return (await target.stack(base, [work], told))[0].commit
+        return (await target.stack(base, [work], result))[0].commit
 
     assert len(project.git("log", "-1", "--format=%P", asyncio.run(stack())).split()) == parents
 

@@ -350,8 +350,8 @@ def test_an_endpoint_is_asked_by_the_method_with_headers_and_a_body(project: Pro
 @pytest.mark.parametrize("kind", ["endpoint_responds", "response_contains"])
 def test_a_goal_about_a_service_needs_one(project: Project, kind: str) -> None:
     goal = {"type": kind, "url": "/", **({"text": "GET"} if kind == "response_contains" else {})}
-    status, told = judged(project, goal)
-    assert (status, "no serve command" in told) == ("error", True)
+    status, result = judged(project, goal)
+    assert (status, "no serve command" in result) == ("error", True)
 
 
 @pytest.mark.parametrize("kind", ["endpoint_responds", "response_contains"])
@@ -420,6 +420,6 @@ def test_a_goal_has_a_short_form(project: Project, short: Any, whole: dict[str, 
 
 def test_a_condition_that_is_missing_is_told_before_anything_runs(project: Project) -> None:
     hold_to(project, ["files_changed", "response_contains:/", {"type": "tests_past"}])
-    told = project.genba("verify", "main", check=3).err
-    assert "dod[0]" in told
-    assert "dod[2]" in told
+    result = project.genba("verify", "main", check=3).err
+    assert "dod[0]" in result
+    assert "dod[2]" in result

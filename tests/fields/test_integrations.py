@@ -119,8 +119,8 @@ def test_the_structured_output_may_name_labels_of_its_own(project: Project) -> N
 def test_an_unknown_closure_action_in_the_structured_output_is_told_and_the_default_applies(project: Project) -> None:
     turn = work({"status": "completed", "closure_action": "explode"})
     assert run_on_issue(project, turn, defaultClosureAction="label-only")["state"] == "open"
-    told = [event["message"] for event in project.events() if event["event"] == "notice"]
-    assert '"explode" is no closure action, and the default applies' in told
+    lines = [event["message"] for event in project.events() if event["event"] == "notice"]
+    assert '"explode" is no closure action, and the default applies' in lines
 
 
 def test_nothing_is_closed_whose_work_did_not_hold(project: Project) -> None:

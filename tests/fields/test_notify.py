@@ -53,8 +53,8 @@ def test_notices_go_to_an_address(asking: Project, receiver: Receiver) -> None:
 
 def test_the_address_may_be_in_a_variable(asking: Project, receiver: Receiver) -> None:
     settings = {"webhook": {"url_env": "CHAT"}}
-    told = send(asking, settings)
-    assert "no address: CHAT is not set" in told.out
+    result = send(asking, settings)
+    assert "no address: CHAT is not set" in result.out
     shown = send(asking, settings, CHAT=f"{receiver.address}/a-secret-path")
     assert [post.path for post in receiver.posts] == ["/a-secret-path"]
     assert "a-secret-path" not in shown.out + shown.err
@@ -72,8 +72,8 @@ def test_notices_are_signed_with_a_secret_from_a_variable(asking: Project, recei
 
 def test_an_answer_may_take_so_long(asking: Project, receiver: Receiver) -> None:
     receiver.silent.set()
-    told = send(asking, webhook(receiver, timeout_seconds=0.3))
-    assert "127.0.0.1 did not answer within 0.3 s" in told.out
+    result = send(asking, webhook(receiver, timeout_seconds=0.3))
+    assert "127.0.0.1 did not answer within 0.3 s" in result.out
 
 
 def test_http_to_another_host_must_be_allowed(asking: Project) -> None:

@@ -11,10 +11,10 @@ from tests.project import Project
 
 def declare(project: Project, heard: str = "", **parameters: dict[str, Any]) -> None:
     """An agent with these parameters, whose prompt says what it heard."""
-    said = " ".join(f"{name}=<{{uv-{name}}}>" for name in parameters)
+    output = " ".join(f"{name}=<{{uv-{name}}}>" for name in parameters)
     project.agent(
         parameters=parameters,
-        prompts={"work.md": said},
+        prompts={"work.md": output},
         script={"turns": [work(expect=heard)]},
     )
 

@@ -118,8 +118,8 @@ def test_an_unknown_key_is_refused_with_the_nearest_known_one(project: Project) 
 
 def test_every_problem_is_told_at_once(project: Project) -> None:
     project.agent(limits={"retries": -1}, logging={"format": "text"}, flow={"systemPromptPath": "absent.md"})
-    said = project.genba("run", "worker", check=3).err
-    assert [path in said for path in ("limits.retries", "logging.format", "systemPromptPath")] == [True, True, True]
+    output = project.genba("run", "worker", check=3).err
+    assert [path in output for path in ("limits.retries", "logging.format", "systemPromptPath")] == [True, True, True]
 
 
 def test_an_agent_cannot_edit_its_own_rules(project: Project) -> None:

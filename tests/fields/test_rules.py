@@ -156,16 +156,16 @@ def test_the_checkout_is_set_up_before_the_first_command(project: Project, setup
 def test_a_setup_that_fails_fails_what_needed_it(project: Project) -> None:
     hold_to(project, [{"type": "tests_pass", "command": "true"}], **_looks(setup="echo no kettle; exit 1"))
     branch(project)
-    told = result_of(verdict(project), "tests_pass")["detail"]
-    assert told == "the setup of the checkout: no kettle (exit code 1)"
+    result = result_of(verdict(project), "tests_pass")["detail"]
+    assert result == "the setup of the checkout: no kettle (exit code 1)"
 
 
 def test_the_setup_has_so_much_time(project: Project) -> None:
     settings = _looks(setup="sleep 30", setup_timeout_seconds=0.2)
     hold_to(project, [{"type": "tests_pass", "command": "true"}], **settings)
     branch(project)
-    told = result_of(verdict(project), "tests_pass")["detail"]
-    assert told == "the setup of the checkout: took longer than 0.2 s"
+    result = result_of(verdict(project), "tests_pass")["detail"]
+    assert result == "the setup of the checkout: took longer than 0.2 s"
 
 
 def test_the_project_says_how_its_service_is_started(project: Project) -> None:
@@ -180,8 +180,8 @@ def test_the_project_says_when_its_service_is_ready(project: Project) -> None:
     goal = {"type": "endpoint_responds", "url": "/", "ready_seconds": 0.5}
     hold_to(project, [goal], **_looks(serve=SERVE, ready_when="/status/503"))
     branch(project)
-    told = result_of(verdict(project), "endpoint_responds")["detail"]
-    assert told == "the service was not ready within 0.5 s"
+    result = result_of(verdict(project), "endpoint_responds")["detail"]
+    assert result == "the service was not ready within 0.5 s"
 
 
 def test_the_commands_of_goals_see_the_environment_of_the_project(project: Project) -> None:
@@ -194,8 +194,8 @@ def test_the_commands_of_goals_see_the_environment_of_the_project(project: Proje
 def test_the_project_says_what_is_protected(project: Project) -> None:
     hold_to(project, [], **_looks(protected_paths=["prices/**"]))
     branch(project, {"prices/tea.txt": "2\n", "ruff.toml": "line-length = 88\n"})
-    told = result_of(verdict(project), "protected_paths")["detail"]
-    assert told == "changes what judges it: prices/tea.txt"
+    result = result_of(verdict(project), "protected_paths")["detail"]
+    assert result == "changes what judges it: prices/tea.txt"
 
 
 # ── database ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -119,7 +119,7 @@ def test_without_bubblewrap_a_run_says_that_there_are_no_walls(project: Project)
     result = project.run("worker", PATH=_only_git(project))
     assert result["sandbox"] == "worktree"
     notices = [event["message"] for event in project.events() if event["event"] == "notice"]
-    assert any("no walls around the agent: bwrap is not installed" in told for told in notices)
+    assert any("no walls around the agent: bwrap is not installed" in message for message in notices)
 
 
 def test_an_agent_in_the_users_own_checkout_has_no_walls_and_says_so(project: Project) -> None:

@@ -510,21 +510,21 @@ def checked(project: Project, check: dict[str, Any], *turns: dict[str, Any]) -> 
 
 def test_a_command_check_holds_when_its_shell_line_succeeds(project: Project) -> None:
     check = {"type": "command", "command": "test -e made.txt || { echo 'error: not made'; exit 3; }"}
-    said = checked(project, check, work(), work(run=MEND))
-    assert said == ["error: not made (exit code 3)", ""]
+    output = checked(project, check, work(), work(run=MEND))
+    assert output == ["error: not made (exit code 3)", ""]
 
 
 def test_a_command_check_can_be_a_list_of_words(project: Project) -> None:
-    said = checked(
+    output = checked(
         project, {"type": "command", "command": ["test", "-e", "a b"]}, work(), work(run=f"touch 'a b' && {COMMIT}")
     )
-    assert said == ["exit code 1", ""]
+    assert output == ["exit code 1", ""]
 
 
 def test_a_command_check_can_want_empty_output(project: Project) -> None:
     check = {"type": "command", "command": "cat complaints.txt 2>/dev/null || true", "successWhen": "emptyOutput"}
-    said = checked(project, check, work(run="echo too loud > complaints.txt"), work(run="rm complaints.txt"))
-    assert said == ["printed something: too loud", ""]
+    output = checked(project, check, work(run="echo too loud > complaints.txt"), work(run="rm complaints.txt"))
+    assert output == ["printed something: too loud", ""]
 
 
 def test_a_command_check_that_takes_too_long_fails(project: Project) -> None:
@@ -543,19 +543,19 @@ def test_a_command_that_cannot_be_run_is_neither_a_pass_nor_a_fail(project: Proj
 
 
 def test_git_clean_holds_when_nothing_is_uncommitted(project: Project) -> None:
-    said = checked(project, {"type": "git-clean"}, work(run="touch a.txt"), work(run="rm a.txt"))
-    assert said == ["1 file not committed: a.txt", ""]
+    output = checked(project, {"type": "git-clean"}, work(run="touch a.txt"), work(run="rm a.txt"))
+    assert output == ["1 file not committed: a.txt", ""]
 
 
 def test_commits_exist_holds_when_the_branch_has_a_commit(project: Project) -> None:
-    said = checked(project, {"type": "commits-exist"}, work(run="touch a.txt"), work())
-    assert said == ["the branch has no commit over its base", ""]
+    output = checked(project, {"type": "commits-exist"}, work(run="touch a.txt"), work())
+    assert output == ["the branch has no commit over its base", ""]
 
 
 def test_tests_pass_runs_the_tests_of_the_project(project: Project) -> None:
     project.write("Makefile", "test:\n\t@test -e made.txt\n")
-    said = checked(project, {"type": "tests-pass"}, work(), work(run=MEND))
-    assert ["exit code 2" in line for line in said] == [True, False]
+    output = checked(project, {"type": "tests-pass"}, work(), work(run=MEND))
+    assert ["exit code 2" in line for line in output] == [True, False]
 
 
 def test_tests_that_take_too_long_fail(project: Project) -> None:
@@ -567,15 +567,17 @@ def test_tests_that_take_too_long_fail(project: Project) -> None:
 
 
 def test_file_exists_holds_when_its_path_is_a_file(project: Project) -> None:
-    said = checked(project, file_exists("deep/a.txt"), work(), work(run=f"mkdir deep && touch deep/a.txt && {COMMIT}"))
-    assert said == ["there is no file deep/a.txt", ""]
+    output = checked(
+        project, file_exists("deep/a.txt"), work(), work(run=f"mkdir deep && touch deep/a.txt && {COMMIT}")
+    )
+    assert output == ["there is no file deep/a.txt", ""]
 
 
 def test_files_changed_holds_when_a_commit_changed_a_file_that_fits(project: Project) -> None:
     commit = "git add -A && git commit -qm more"
     turns = [work(), work(run=f"mkdir -p src/a && touch src/a/b.py && {commit}")]
-    said = checked(project, {"type": "files-changed", "pattern": "src/**/*.py"}, *turns)
-    assert said == ["no commit changed a file that fits src/**/*.py", ""]
+    output = checked(project, {"type": "files-changed", "pattern": "src/**/*.py"}, *turns)
+    assert output == ["no commit changed a file that fits src/**/*.py", ""]
 
 
 def test_a_validator_of_the_registry_hides_the_built_in_one(project: Project) -> None:
@@ -608,8 +610,8 @@ def patterned(project: Project, said: str, patterns: dict[str, Any], prompts: di
 def test_a_failure_pattern_that_matches_picks_the_retry_prompt(project: Project) -> None:
     patterns = {"other": {"match": "E41", "edition": "other"}, "known": {"match": "E4[2-9]"}}
     text = "{uv-failure_name}|{uv-failure_detail}|{uv-failure_output}|{uv-attempt}|{uv-max_attempts}"
-    said = "check|error: E42 (exit code 1)|error: E42|1|3"
-    patterned(project, said, patterns, {"f_failed.md": text, "f_other.md": "Wrong."})
+    output = "check|error: E42 (exit code 1)|error: E42|1|3"
+    patterned(project, output, patterns, {"f_failed.md": text, "f_other.md": "Wrong."})
 
 
 def test_the_edition_of_a_failure_pattern_names_its_prompt(project: Project) -> None:

@@ -122,8 +122,8 @@ def test_a_tool_lives_in_a_home_of_its_own(tool: Tool) -> None:
 
 def test_the_command_is_a_path_or_is_found_on_the_path(tool: Tool) -> None:
     tool.choose(command="the-tool")
-    told = tool.project.genba("run", "worker", check=3).err
-    assert "the-tool is not installed" in told
+    result = tool.project.genba("run", "worker", check=3).err
+    assert "the-tool is not installed" in result
     tool.project.environment["PATH"] = f"{tool.folder}:/usr/local/bin:/usr/bin:/bin"
     tool.project.run("worker")
     assert len(tool.seen()) == 1

@@ -10,7 +10,7 @@ from genba.coordination.workflow.answers import Caller
 from genba.definitions.project.project import load_project
 from genba.domain.errors import ConfigurationError
 from genba.domain.workflow.actions import ErrorCode
-from tests.workflow.house import House
+from tests.workflow.context import House
 
 Build = Callable[[str], House]
 
@@ -28,22 +28,22 @@ async def built(tmp_path: Path) -> AsyncIterator[Build]:
         return houses[-1]
 
     yield build
-    for house in houses:
-        await house.close()
+    for context in houses:
+        await context.close()
     board.close()
 
 
-async def waiting(house: House) -> Caller:
+async def waiting(context: House) -> Caller:
     """A manager that has nothing to do but to wait."""
-    caller = await house.fetched(await house.manager(house.task()))
-    (part,) = await house.planned(caller, "Cut it")
-    await house.service.assign_task(caller, part, "writer")
-    house.begin(part)
+    caller = await context.fetched(await context.manager(context.task()))
+    (part,) = await context.planned(caller, "Cut it")
+    await context.service.assign_task(caller, part, "writer")
+    context.begin(part)
     return caller
 
 
-async def asked(house: House) -> str:
-    return (await house.next(await house.spawn(house.task()))).instruction
+async def asked(context: House) -> str:
+    return (await context.next(await context.spawn(context.task()))).instruction
 
 
 async def test_instructions_are_written_in_the_language_of_the_project(built: Build) -> None:
@@ -54,11 +54,11 @@ async def test_instructions_are_written_in_the_language_of_the_project(built: Bu
 
 @pytest.mark.parametrize("seconds", [0, 5])
 async def test_a_call_that_waits_is_held_so_long(built: Build, seconds: int) -> None:
-    house = built(f"{{wait_seconds: {seconds}, park_seconds: 1000}}")
-    caller = await waiting(house)
-    house.times.slept.clear()
-    assert await house.told(caller) == "wait"
-    assert sum(house.times.slept) == seconds
+    context = built(f"{{wait_seconds: {seconds}, park_seconds: 1000}}")
+    caller = await waiting(context)
+    context.times.slept.clear()
+    assert await context.told(caller) == "wait"
+    assert sum(context.times.slept) == seconds
 
 
 def test_a_call_is_not_held_longer_than_clients_wait(built: Build) -> None:
@@ -67,54 +67,54 @@ def test_a_call_is_not_held_longer_than_clients_wait(built: Build) -> None:
 
 
 async def test_a_manager_that_has_waited_so_long_is_sent_home(built: Build) -> None:
-    house = built("{wait_seconds: 10, park_seconds: 15}")
-    caller = await waiting(house)
-    assert [await house.told(caller) for _ in range(2)] == ["wait", "exit parked"]
+    context = built("{wait_seconds: 10, park_seconds: 15}")
+    caller = await waiting(context)
+    assert [await context.told(caller) for _ in range(2)] == ["wait", "exit parked"]
 
 
 @pytest.mark.parametrize(("seconds", "left"), [(100, 1), (1000, 0)])
 async def test_a_guest_that_is_silent_for_so_long_has_left_its_task(built: Build, seconds: int, left: int) -> None:
-    house = built(f"{{lease_seconds: {seconds}}}")
-    house.task()
-    await house.fetched(await house.come(*await house.guest()))
-    house.times.pass_(500)
-    assert await house.service.sweep() == left
+    context = built(f"{{lease_seconds: {seconds}}}")
+    context.task()
+    await context.fetched(await context.come(*await context.guest()))
+    context.times.pass_(500)
+    assert await context.service.sweep() == left
 
 
 @pytest.mark.parametrize("hours", [0.5, 2.0])
 async def test_a_token_is_good_for_so_long(built: Build, hours: float) -> None:
-    house = built(f"{{token_hours: {hours}}}")
-    caller = await house.spawn(house.task())
-    house.times.pass_(hours * 3600 - 1)
-    assert await house.told(caller) == "get_task"
-    house.times.pass_(2)
-    assert await house.code(house.next(caller)) is ErrorCode.NOT_AUTHENTICATED
+    context = built(f"{{token_hours: {hours}}}")
+    caller = await context.spawn(context.task())
+    context.times.pass_(hours * 3600 - 1)
+    assert await context.told(caller) == "get_task"
+    context.times.pass_(2)
+    assert await context.code(context.next(caller)) is ErrorCode.NOT_AUTHENTICATED
 
 
 @pytest.mark.parametrize("calls", [3, 9])
 async def test_a_session_makes_so_many_calls_in_a_minute(built: Build, calls: int) -> None:
-    house = built(f"{{calls_per_minute: {calls}}}")
-    caller = await house.spawn(house.task())
+    context = built(f"{{calls_per_minute: {calls}}}")
+    caller = await context.spawn(context.task())
     for _ in range(calls):
-        await house.next(caller)
-    assert await house.code(house.next(caller)) is ErrorCode.LIMIT
+        await context.next(caller)
+    assert await context.code(context.next(caller)) is ErrorCode.LIMIT
 
 
 @pytest.mark.parametrize("times", [2, 5])
 async def test_an_agent_asks_so_often_while_nothing_changes(built: Build, times: int) -> None:
-    house = built(f"{{max_repeats: {times}}}")
-    caller = await house.spawn(house.task())
-    assert [await house.told(caller) for _ in range(times + 1)] == ["get_task"] * times + ["exit no_progress"]
+    context = built(f"{{max_repeats: {times}}}")
+    caller = await context.spawn(context.task())
+    assert [await context.told(caller) for _ in range(times + 1)] == ["get_task"] * times + ["exit no_progress"]
 
 
 @pytest.mark.parametrize("times", [1, 3])
 async def test_so_many_claims_of_a_session_may_be_red(built: Build, times: int) -> None:
-    house = built(f"{{max_reworks: {times}}}")
-    task = house.task()
-    caller = await house.fetched(await house.spawn(task))
-    house.desk.script[task] = [False] * times
-    told = []
+    context = built(f"{{max_reworks: {times}}}")
+    task = context.task()
+    caller = await context.fetched(await context.spawn(task))
+    context.desk.script[task] = [False] * times
+    lines = []
     for _ in range(times):
-        assert not (await house.service.report_completed(caller)).verified
-        told.append(await house.told(caller))
-    assert told == ["rework"] * (times - 1) + ["exit no_progress"]
+        assert not (await context.service.report_completed(caller)).verified
+        lines.append(await context.told(caller))
+    assert lines == ["rework"] * (times - 1) + ["exit no_progress"]

@@ -61,9 +61,9 @@ class Doomed(Asker):
     def victim(self) -> int:
         whom = self.death["whom"]
         if whom == "worker":
-            told = self.home / "worker.pid"
-            wait(told.exists)
-            return int(told.read_text("utf-8"))
+            result = self.home / "worker.pid"
+            wait(result.exists)
+            return int(result.read_text("utf-8"))
         return os.getpid() if whom == "agent" else os.getppid()
 
 

@@ -129,10 +129,10 @@ def _mortal_phases(board: Blackboard, fate: Fate) -> None:
 class MortalFleet(Fleet):
     fate: Fate
 
-    def __init__(self, house: ProjectContext, board: FleetBoard, watch: Watch, *more: Any) -> None:
+    def __init__(self, context: ProjectContext, board: FleetBoard, watch: Watch, *more: Any) -> None:
         watch.board = MortalBoard(watch.board, self.fate)
-        _mortal_phases(house.board(), self.fate)
-        super().__init__(house, MortalBoard(board, self.fate), watch, *more)
+        _mortal_phases(context.board(), self.fate)
+        super().__init__(context, MortalBoard(board, self.fate), watch, *more)
 
     async def _engine(self, executor: str, slots: int) -> Engine:
         return cast("Engine", MortalEngine(await super()._engine(executor, slots), self.fate))
@@ -146,8 +146,10 @@ class MortalFleet(Fleet):
 
 def main() -> None:
     MortalFleet.fate = Fate(sys.argv[1], Path(sys.argv[2]) if len(sys.argv) > 2 else None)
-    house = asyncio.run(ProjectContext.find(Path.cwd()))
-    asyncio.run(drive(lambda listener: MortalFleet.open(house, listener=listener), PlainFleetView(), until_empty=True))
+    context = asyncio.run(ProjectContext.find(Path.cwd()))
+    asyncio.run(
+        drive(lambda listener: MortalFleet.open(context, listener=listener), PlainFleetView(), until_empty=True)
+    )
     os._exit(0)
 
 

@@ -90,8 +90,8 @@ def test_a_fleet_tells_once_that_its_settings_are_broken_and_goes_on(small_yard:
     yard.project.write(".genba/config.yaml", good)
     until(lambda: "can be used again" in yard.log())
 
-    told = [line for line in yard.log().splitlines() if "the settings" in line]
-    assert [line.split("settings ")[1].split(":")[0] for line in told] == [
+    lines = [line for line in yard.log().splitlines() if "the settings" in line]
+    assert [line.split("settings ")[1].split(":")[0] for line in lines] == [
         "were changed and cannot be used",
         "can be used again; what was changed in them counts from the next genba work",
     ]

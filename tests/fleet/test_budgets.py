@@ -40,10 +40,10 @@ def test_a_budget_of_all_holds_back_the_next_task_until_it_is_raised(
 
     done = yard.work(check=6)
 
-    told = summary(done)
-    assert told["ended"] == "budget"
-    assert words in str(told["waits"])
-    assert f"budget.{setting}" in str(told["waits"])
+    result = summary(done)
+    assert result["ended"] == "budget"
+    assert words in str(result["waits"])
+    assert f"budget.{setting}" in str(result["waits"])
     assert "raise budget" in done.err
     assert yard.statuses()[2] is TaskStatus.OPEN
     assert yard.started() == ["1", "1"]
@@ -58,9 +58,9 @@ def test_a_budget_that_is_reached_in_the_middle_parks_the_session_and_it_goes_on
     costly(yard)
     yard.task(1)
 
-    told = summary(yard.work(check=6))
+    result = summary(yard.work(check=6))
 
-    assert told["ended"] == "budget"
+    assert result["ended"] == "budget"
     with yard.board() as board:
         (session,) = board.sessions(1)
     assert session.waits_for is WaitsFor.BUDGET

@@ -77,9 +77,9 @@ def test_agents_that_answer_while_nobody_lives_are_heard_by_whoever_comes_next(y
     chaos, worker = at_work(yard, tasks=2)
     assert yard.genba("sessions").out.count("◐ running") == 2
     kill(chaos, worker, "worker")
-    told = yard.genba("sessions")
-    assert told.out.count("■ parked") == 2, told.out
-    assert "hint: genba work   goes on with what is parked" in told.err
+    result = yard.genba("sessions")
+    assert result.out.count("■ parked") == 2, result.out
+    assert "hint: genba work   goes on with what is parked" in result.err
 
     (yard.project.root.parent / "go").touch()
     until(lambda: not chaos.supervisors(), SOON)

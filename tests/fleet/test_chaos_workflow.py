@@ -93,9 +93,9 @@ class Flow(Chaos):
     def start(self) -> "subprocess.Popen[bytes]":
         """Somebody works, and the agents know who."""
         process = self.yard.start("--until-empty", "--json", "--workers", "3")
-        told = self.home / "worker.pid.new"
-        told.write_text(str(process.pid), "utf-8")
-        told.rename(self.home / "worker.pid")
+        result = self.home / "worker.pid.new"
+        result.write_text(str(process.pid), "utf-8")
+        result.rename(self.home / "worker.pid")
         return process
 
     def die_and_go_on(self, lives: int = 1) -> None:

@@ -52,8 +52,8 @@ def test_the_second_of_two_conflicting_tasks_comes_back_with_the_paths_and_lands
     assert yard.project.git("show", "main:shared.txt") == "both"
     late = came_back(yard)
     assert len(runs_of(yard, late)) == 1, "the same session went on"
-    told = yard.project.prompts(runs_of(yard, late)[0])[-1]
-    assert "conflicts with main in shared.txt" in told
+    result = yard.project.prompts(runs_of(yard, late)[0])[-1]
+    assert "conflicts with main in shared.txt" in result
     assert yard.started().count(str(late)) == 2
     assert not yard.unreachable()
     assert not yard.left_running()
@@ -147,9 +147,9 @@ def test_what_is_green_alone_and_red_together_is_mended_and_main_is_green_at_eve
         files = set(yard.files(commit))
         assert not {"one.txt", "two.txt"} <= files or "both.txt" in files, commit
     late = came_back(yard)
-    told = yard.project.prompts(runs_of(yard, late)[0])[-1]
-    assert "fails together with what main has now" in told
-    assert "both.txt" in told, "the failing goal is named"
+    result = yard.project.prompts(runs_of(yard, late)[0])[-1]
+    assert "fails together with what main has now" in result
+    assert "both.txt" in result, "the failing goal is named"
 
 
 def held_up(yard: Yard) -> Path:
@@ -223,8 +223,8 @@ def test_what_cannot_land_is_verified_and_written_down_once_however_often_it_is_
     until(tried_often)
 
     with yard.board() as board:
-        told = [each.data["commit"] for each in board.board.events(1) if each.kind == "verified"]
-    assert len(told) == 2, "its branch, and what would land"
+        lines = [each.data["commit"] for each in board.board.events(1) if each.kind == "verified"]
+    assert len(lines) == 2, "its branch, and what would land"
     assert (yard.project.root.parent / "checks.txt").read_text("utf-8").split() == ["checked"] * 2
     (yard.project.root / "task-1.txt").unlink()
     until(lambda: yard.look(1).status is TaskStatus.DONE)

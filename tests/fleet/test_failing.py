@@ -27,11 +27,11 @@ def test_an_agent_that_always_fails_is_followed_by_another_and_then_by_a_person(
     assert asked.kind is EscalationKind.ATTEMPTS
     assert [one["agent"] for one in asked.evidence["tried"]] == ["worker", "second"]
     assert [need["kind"] for need in done["needs"]] == ["attempts"]
-    told = yard.project.prompts(second.run)[0]
-    assert "What was tried before" in told
-    assert "attempt 1 by worker: incomplete" in told
-    assert "custom_script" in told, "the goal that failed is named"
-    assert first.branch in told
+    result = yard.project.prompts(second.run)[0]
+    assert "What was tried before" in result
+    assert "attempt 1 by worker: incomplete" in result
+    assert "custom_script" in result, "the goal that failed is named"
+    assert first.branch in result
     assert len(notes) == 2
     assert "attempt 2 by second" in notes[-1]
     shown = yard.genba("decisions", "show", "1").out

@@ -30,16 +30,16 @@ HELLO: tuple[Goal, ...] = (FileExists(path="hello.txt"),)
 class Guests:
     """A project that guests come to, with the service in this process."""
 
-    def __init__(self, yard: Yard, house: ProjectContext) -> None:
+    def __init__(self, yard: Yard, context: ProjectContext) -> None:
         self.yard = yard
-        self.house = house
-        self.service: WorkflowService = open_service(house)
-        self.desk = GuestDesk(house)
-        self.fleet = FleetBoard(house.board())
+        self.context = context
+        self.service: WorkflowService = open_service(context)
+        self.desk = GuestDesk(context)
+        self.fleet = FleetBoard(context.board())
         self._seats = 0
 
     async def comes(self, name: str = "visitor", **more: Any) -> Caller:
-        welcome = await asyncio.to_thread(register, self.house, name, **more)
+        welcome = await asyncio.to_thread(register, self.context, name, **more)
         seated = await self.service.authenticate(
             Caller(), agent_id=welcome.agent.id, passkey=welcome.passkey, project_id=welcome.project
         )
@@ -54,18 +54,18 @@ class Guests:
     async def guest(self) -> AgentConnection:
         self._seats += 1
         name = f"guest-{self._seats}"
-        agent = WorkflowBoard(self.house.board()).register(name)
+        agent = WorkflowBoard(self.context.board()).register(name)
         return AgentConnection(
             id=f"seat{self._seats}",
             agent=name,
             agent_id=agent.id,
             hierarchy=Hierarchy.WORKER,
-            project=self.house.board().store.project,
+            project=self.context.board().store.project,
             spawned=False,
         )
 
     async def open_task(self) -> int:
-        return self.house.board().add(TaskDraft(title="Say hello", goals=HELLO), TESTER).number
+        return self.context.board().add(TaskDraft(title="Say hello", goals=HELLO), TESTER).number
 
     async def work(self, seat: AgentConnection, number: int, good: bool) -> None:  # noqa: ARG002  (the suite's)
         place = await self.desk.place(seat)
@@ -81,12 +81,12 @@ class Guests:
 async def room(small_yard: Yard) -> AsyncIterator[Guests]:
     small_yard.agent()
     small_yard.set(verification={"walls": False})
-    house = await ProjectContext.find(small_yard.project.root)
-    guests = Guests(small_yard, house)
+    context = await ProjectContext.find(small_yard.project.root)
+    guests = Guests(small_yard, context)
     yield guests
     await guests.service.settle()
     guests.service.close()
-    house.close()
+    context.close()
 
 
 class TestTheDeskOfGuests(GuestDeskSuite):
@@ -182,8 +182,8 @@ async def test_a_fleet_takes_over_from_a_guest_that_has_left_without_a_word(room
     room.commit(brief.path, "half.txt")
     with room.fleet.store.engine.begin() as connection:  # a long time passes
         for table, columns in (("seats", ("lease_until", "heartbeat_at")), ("sessions", ("heartbeat_at",))):
-            told = ", ".join(f"{column} = '2020-01-01T00:00:00.000000Z'" for column in columns)
-            connection.exec_driver_sql(f"UPDATE {table} SET {told}")
+            message = ", ".join(f"{column} = '2020-01-01T00:00:00.000000Z'" for column in columns)
+            connection.exec_driver_sql(f"UPDATE {table} SET {message}")
     room.yard.agent(script="echo hello > hello.txt")
     room.yard.project.commit("Have somebody who goes on")
 
@@ -195,7 +195,7 @@ async def test_a_fleet_takes_over_from_a_guest_that_has_left_without_a_word(room
 
 
 async def test_a_guest_that_manages_has_the_fleet_work_and_never_works_itself(room: Guests) -> None:
-    board = room.house.board()
+    board = room.context.board()
     number = board.add(TaskDraft(title="Greet everybody", assignee="boss"), TESTER).number
     caller, service = await room.comes("boss", manager=True), room.service
     assert (await service.get_next_action(caller)).action is ActionKind.GET_TASK
@@ -242,9 +242,9 @@ async def test_a_fleet_that_ends_when_there_is_nothing_to_do_does_not_wait_for_g
     caller = await room.comes()
     await room.service.get_next_action(caller)
 
-    told = await asyncio.to_thread(room.yard.work, "--plain")
+    result = await asyncio.to_thread(room.yard.work, "--plain")
 
-    assert "#1 is in the hands of visitor, who came by itself" in told.err
+    assert "#1 is in the hands of visitor, who came by itself" in result.err
 
 
 async def test_a_guest_without_a_task_is_told_how_to_get_one(room: Guests) -> None:
@@ -300,8 +300,8 @@ def test_a_task_can_be_given_to_somebody_who_is_registered(small_yard: Yard) -> 
 def test_a_passkey_is_printed_once_and_kept_nowhere(small_yard: Yard) -> None:
     small_yard.agent()
     small_yard.set()
-    told = msgspec.json.decode(small_yard.genba("agent", "register", "visitor", "--json").out)
-    passkey = told["passkey"]
+    output = msgspec.json.decode(small_yard.genba("agent", "register", "visitor", "--json").out)
+    passkey = output["passkey"]
 
     small_yard.genba("agent", "passkey", "revoke", "visitor")
     small_yard.genba("agent", "passkey", "revoke", "visitor")

@@ -29,9 +29,9 @@ def test_work_that_landed_and_cannot_be_closed_is_closed_when_a_person_has_clear
     yard.agent(script=LEAVE.format(lock="packed-refs.lock"))
     yard.task(1)
 
-    told = yard.work(check=1)
+    result = yard.work(check=1)
 
-    assert yard.statuses() == {1: TaskStatus.REVIEW}, told.err
+    assert yard.statuses() == {1: TaskStatus.REVIEW}, result.err
     with yard.board() as board:
         (asked,) = board.escalations()
     assert asked.kind is EscalationKind.ATTEMPTS
@@ -141,7 +141,7 @@ def test_a_disk_that_is_full_for_a_moment_costs_no_attempt(beginning: Path, tmp_
 
 
 def test_what_a_supervisor_finds_of_a_full_disk_is_no_failure_of_its_agent() -> None:
-    told = Failure.of(OSError(errno.ENOSPC, "No space left on device"))
+    result = Failure.of(OSError(errno.ENOSPC, "No space left on device"))
 
-    assert isinstance(told.error(), DiskFullError)
+    assert isinstance(result.error(), DiskFullError)
     assert not isinstance(Failure.of(OSError(errno.EIO, "Input/output error")).error(), DiskFullError)

@@ -33,17 +33,17 @@ from tests.project import TESTER, Project
 class LiveRoom:
     """A project with one agent that asks, and runs of it that have begun."""
 
-    def __init__(self, project: Project, house: ProjectContext) -> None:
+    def __init__(self, project: Project, context: ProjectContext) -> None:
         self.project = project
-        self.house = house
-        self.fleet = FleetBoard(house.board())
+        self.context = context
+        self.fleet = FleetBoard(context.board())
         watch = Watch(self.fleet, "one", 1, "tests", lambda _event: None)
         gate = ProviderGate(self.fleet, 1.0)
         accepts = lambda _order: lambda _output: None  # noqa: E731
-        self.parts = LiveParts(house, self.fleet, nursery_of(house.layout), gate, watch, accepts, None)
+        self.parts = LiveParts(context, self.fleet, nursery_of(context.layout), gate, watch, accepts, None)
         runs = RunWorkflow(WorkflowBoard(self.fleet.board))
         self.parts.workflow = Answering(runs=runs, socket=Path("nowhere"), language="en", project_id="prj")
-        self.desk: WorkVerifier = LiveWorkVerifier(house, self.parts.find, self._landing, patience=0)
+        self.desk: WorkVerifier = LiveWorkVerifier(context, self.parts.find, self._landing, patience=0)
         self.open: list[DressedPart] = []
         self._steps = 0
 
@@ -54,7 +54,7 @@ class LiveRoom:
         number = await self.open_task()
         run = f"asker-{number}-1-abcdef"
         order = PartOrder(run=run, task=number, agent="asker", attempt=1)
-        definition = self.house.registry.load("asker")
+        definition = self.context.registry.load("asker")
         branch = f"genba/{number}-a-task"
         plan = SessionPlan(definition=definition, parameters={"issue": number}, branch=branch, base_branch="main")
         self.fleet.start(
@@ -103,7 +103,7 @@ class LiveRoom:
             assert live.prepared is not None
             live.prepared.trees.release()
             live.prepared.journal.close()
-        self.house.close()
+        self.context.close()
 
 
 def _wants(name: str) -> tuple[Goal, ...]:
@@ -180,7 +180,7 @@ async def test_a_claim_is_looked_at_as_soon_as_its_working_tree_is_open_again(ro
     await room.work(seat, seat.task, good=True)
     live = room.parts.find(seat.run)
     assert live is not None
-    desk = LiveWorkVerifier(room.house, room.parts.find, room._landing)
+    desk = LiveWorkVerifier(room.context, room.parts.find, room._landing)
     room.parts.over(seat.run)  # as it is right after a death
 
     claimed = asyncio.create_task(desk.judge(seat))
@@ -193,7 +193,7 @@ async def test_a_claim_is_looked_at_as_soon_as_its_working_tree_is_open_again(ro
 
 async def test_nobody_waits_for_a_working_tree_at_a_desk_that_is_being_left(room: LiveRoom) -> None:
     seat = msgspec.structs.replace(await room.seated(), run="asker-9-1-000000")
-    desk = LiveWorkVerifier(room.house, room.parts.find, room._landing, patience=600, leaving=lambda: True)
+    desk = LiveWorkVerifier(room.context, room.parts.find, room._landing, patience=600, leaving=lambda: True)
     with pytest.raises(WorkflowError) as refused:
         await desk.judge(seat)
     assert refused.value.action == "retry"

@@ -134,10 +134,10 @@ def test_a_plan_that_cannot_be_used_is_asked_for_again(small_yard: Yard, wrong: 
     assert set(yard.statuses().values()) == {TaskStatus.DONE}
     with yard.board() as board:
         run = board.sessions(1)[0].run
-    told = yard.project.prompts(run)
-    assert len(told) == 2
-    assert words in told[1]
-    assert "the committed work alone" not in told[1], "nobody speaks of commits to a planner"
+    result = yard.project.prompts(run)
+    assert len(result) == 2
+    assert words in result[1]
+    assert "the committed work alone" not in result[1], "nobody speaks of commits to a planner"
 
 
 def test_a_planner_without_a_plan_ends_with_a_person(small_yard: Yard) -> None:
@@ -184,7 +184,7 @@ def test_a_planner_that_cannot_begin_is_brought_before_a_person(small_yard: Yard
     yard.project.agent("planner", adapter={"type": "custom", "command": ["no-such-program-here"]}, completion=ANSWERS)
     yard.task(1, "Add a login", decompose=True)
 
-    told = summary(yard.work(check=1))
+    result = summary(yard.work(check=1))
 
-    assert [need["kind"] for need in told["needs"]] == ["attempts"]
-    assert told["needs"][0]["question"].startswith("planner cannot begin: ")
+    assert [need["kind"] for need in result["needs"]] == ["attempts"]
+    assert result["needs"][0]["question"].startswith("planner cannot begin: ")

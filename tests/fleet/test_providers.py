@@ -21,10 +21,10 @@ def limited(yard: Yard, seconds: float) -> None:
 
 def limited_elsewhere(yard: Yard, seconds: float) -> None:
     """An agent of another provider, which tells it to wait the first time."""
-    told = yard.project.root.parent / "told"
+    result = yard.project.root.parent / "told"
     work = f"echo $GENBA_ISSUE >> {yard.starts}; echo x > other.txt; git add -A; git commit -qm other"
-    refuse = f"""touch {told}; printf '{{"text": "", "retry_after": {seconds}}}' > {{reply_file}}"""
-    command = f"if [ -f {told} ]; then {work}; echo done; else {refuse}; fi"
+    refuse = f"""touch {result}; printf '{{"text": "", "retry_after": {seconds}}}' > {{reply_file}}"""
+    command = f"if [ -f {result} ]; then {work}; echo done; else {refuse}; fi"
     yard.project.agent("elsewhere", adapter={"type": "custom", "command": command}, parameters=ISSUE)
 
 

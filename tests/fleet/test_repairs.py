@@ -18,16 +18,18 @@ def executors(yard: Yard) -> tuple[Executor, ...]:
 
 def test_what_a_goal_runs_cannot_approve_in_the_name_of_a_person(small_yard: Yard) -> None:
     yard = small_yard
-    told = yard.project.root.parent / "told.txt"
+    result = yard.project.root.parent / "told.txt"
     yard.set(sandbox={"kind": "worktree"})
-    yard.agent(script=f"echo 'cd {yard.project.root}; {GENBA} approve 1 > {told} 2>&1; true' > new.sh; echo x > x.txt")
+    yard.agent(
+        script=f"echo 'cd {yard.project.root}; {GENBA} approve 1 > {result} 2>&1; true' > new.sh; echo x > x.txt"
+    )
     yard.task(1, requires_review=True, reviewer_type="human")
     yard.work(check=1)
     yard.task(9, goals=tuple(read_goals(["tests_pass: sh new.sh"], "")))
 
     yard.work(check=1)
 
-    assert "an agent may not" in told.read_text("utf-8")
+    assert "an agent may not" in result.read_text("utf-8")
     assert (yard.look(1).status, yard.look(9).status) == (TaskStatus.REVIEW, TaskStatus.DONE)
 
 
@@ -220,10 +222,10 @@ def test_a_question_of_any_length_is_asked_in_a_page(small_yard: Yard) -> None:
     with yard.board() as board:
         (asked,) = board.escalations()
         (session,) = board.sessions(1)
-        told = [str(event.data) for event in board.board.events(1)]
+        lines = [str(event.data) for event in board.board.events(1)]
     blocker = yard.look(1).blocker
     assert blocker is not None
-    for text in (asked.question, session.reason, blocker.reason, *told):
+    for text in (asked.question, session.reason, blocker.reason, *lines):
         assert len(text) < 10_000
     assert asked.question.startswith("which one? which one?")
     assert "(106039 characters are left out)" in asked.question

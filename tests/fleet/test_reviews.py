@@ -75,9 +75,9 @@ def test_findings_go_back_to_the_author_until_the_reviewer_approves(yard: Yard) 
     with yard.board() as board:
         (session,) = board.sessions(1)
     assert session.reviews == 2
-    told = yard.project.prompts(session.run)
-    assert len(told) == 3
-    assert all("must: task-1.txt:1: it says too little" in prompt for prompt in told[1:])
+    result = yard.project.prompts(session.run)
+    assert len(result) == 3
+    assert all("must: task-1.txt:1: it says too little" in prompt for prompt in result[1:])
     assert yard.started() == ["1", "reviewer", "1", "reviewer", "1", "reviewer"]
     assert yard.project.git("show", "main:task-1.txt").split() == ["1", "1", "1"]
     assert not [name for name in yard.project.branches() if "review" in name], "what a reviewer had is gone"
@@ -173,9 +173,9 @@ def test_a_verdict_that_contradicts_itself_is_asked_for_again_and_then_counts_fo
     assert yard.look(1).status is TaskStatus.REVIEW
     with yard.board() as board:
         (asked,) = board.escalations()
-        (told,) = board.sessions(2)
+        (result,) = board.sessions(2)
     assert asked.kind is EscalationKind.REVIEW
-    assert "approves, and a finding says what must be changed first" in yard.project.prompts(told.run)[-1]
+    assert "approves, and a finding says what must be changed first" in yard.project.prompts(result.run)[-1]
     yard.genba("approve", "1")
     yard.work()
     assert yard.look(1).status is TaskStatus.DONE
@@ -196,7 +196,7 @@ def test_what_a_reviewer_commits_is_kept_aside_and_not_used(small_yard: Yard) ->
     with yard.board() as board:
         (session,) = (found for found in board.sessions(2) if found.agent == "reviewer")
     notices = [event["message"] for event in yard.project.events(session.run) if event["event"] == "notice"]
-    assert any("what it wrote is not used, and is kept" in told for told in notices), notices
+    assert any("what it wrote is not used, and is kept" in message for message in notices), notices
     assert "mine.txt" not in yard.files()
     kept = yard.project.git("for-each-ref", "--format=%(refname)", "refs/genba/rescue").split()
     assert any("mine.txt" in yard.files(ref) for ref in kept)

@@ -473,9 +473,9 @@ def test_the_facilitator_suggests_who_reviews(small_yard: Yard, by: str, command
 
     found = json.loads(yard.genba("facilitate", "--json", check=None).out)
 
-    told = json.dumps(found)
-    assert command in told
-    assert ("genba approve 1" in told) == (by == "human")
+    result = json.dumps(found)
+    assert command in result
+    assert ("genba approve 1" in result) == (by == "human")
 
 
 def test_the_facilitator_leaves_a_review_of_the_fleet_to_the_fleet(small_yard: Yard) -> None:
@@ -490,10 +490,10 @@ def test_the_facilitator_leaves_a_review_of_the_fleet_to_the_fleet(small_yard: Y
     yard.kill(working)
     go.touch()
 
-    told = yard.genba("facilitate", "--json", check=None).out
+    result = yard.genba("facilitate", "--json", check=None).out
 
-    assert "genba work" in told
-    assert "genba approve 1" not in told
+    assert "genba work" in result
+    assert "genba approve 1" not in result
 
 
 # ── others who come to a task in review ──────────────────────────────────────────────────────────────────────────────

@@ -14,5 +14,5 @@ def test_the_first_agent_that_somebody_makes_can_be_used_by_a_fleet(small_yard: 
     yard.work()
 
     assert yard.look(1).status is TaskStatus.DONE
-    told = yard.project.git("show", "main:prompt.txt")
-    assert "Do what the issue asks for.\n\nMend the till\n\nIt does not open.\n\nCommit your work." in told
+    result = yard.project.git("show", "main:prompt.txt")
+    assert "Do what the issue asks for.\n\nMend the till\n\nIt does not open.\n\nCommit your work." in result

@@ -25,8 +25,8 @@ async def test_the_goals_of_one_outlive_the_end_of_the_other(project: Project) -
     subject = Subject(commit=commit, base=base, branch="work", base_branch="main")
 
     async def verify(after: float) -> object:
-        house = ProjectContext(layout, load_project(layout.top))
+        context = ProjectContext(layout, load_project(layout.top))
         await asyncio.sleep(after)
-        return await Proving(house, FleetBoard(house.board())).verify(entry, subject)
+        return await Proving(context, FleetBoard(context.board())).verify(entry, subject)
 
     assert list(await asyncio.gather(verify(0), verify(0.5))) == [None, None]

@@ -161,5 +161,5 @@ class Yard:
 
 
 def summary(done: Finished) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(done.out)
-    return told
+    values: dict[str, Any] = json.loads(done.out)
+    return values

@@ -39,7 +39,9 @@ def feeds() -> dict[str, Callable[[bytes], None]]:
     }
     in_order = [streams["claude-code"], streams["codex"], streams["opencode"]]
     whole = next(files for files in corpus.agents() if files["agent.json"]["name"] == "steps")
-    valid = {name: as_json(told) if name.endswith(".json") else str(told).encode() for name, told in whole.items()}
+    valid = {
+        name: as_json(message) if name.endswith(".json") else str(message).encode() for name, message in whole.items()
+    }
 
     def stream(data: bytes) -> None:
         if data:

@@ -43,15 +43,15 @@ def genba(root: Path, *words: str) -> int:
     before = everything(root)
     environment = {**ordinary_environment(), "HOME": str(root.parent), "GENBA_SANDBOX": "worktree", "NO_COLOR": "1"}
     done = preloaded.run([str(GENBA), *words], cwd=root, env=environment, timeout=SECONDS)
-    told = f"genba {' '.join(words)}: exit {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
-    assert done.returncode in CODES, told
+    message = f"genba {' '.join(words)}: exit {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+    assert done.returncode in CODES, message
     for stream in (done.stdout, done.stderr):
-        assert "Traceback" not in stream, told
-        assert "GENBA_DEBUG" not in stream, f"nobody foresaw this: {told}"
-        assert "\x1b" not in stream, told
+        assert "Traceback" not in stream, message
+        assert "GENBA_DEBUG" not in stream, f"nobody foresaw this: {message}"
+        assert "\x1b" not in stream, message
     if done.returncode in REFUSED:
-        assert done.stderr.strip(), told
-        assert everything(root) == before, f"refused, and something was changed: {told}"
+        assert done.stderr.strip(), message
+        assert everything(root) == before, f"refused, and something was changed: {message}"
     return done.returncode
 
 
@@ -128,9 +128,9 @@ def declare(root: Path, line: str) -> None:
 
 def feed_output(given: tuple[bytes, bytes, bytes, int]) -> None:
     """An agent that prints anything, writes anything as its reply, and ends anyhow."""
-    reply, said, complained, code = given
+    reply, output, complained, code = given
     with project() as root:
-        for name, content in (("reply", reply), ("said", said), ("complained", complained)):
+        for name, content in (("reply", reply), ("said", output), ("complained", complained)):
             (root.parent / name).write_bytes(content)
         declare(root, f"cd {root.parent}; cat said; cat complained >&2; cp reply {{reply_file}}; exit {code}")
         commit(root)

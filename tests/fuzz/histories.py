@@ -253,8 +253,8 @@ class Repository:
                 entries[name] = (mode, blob)
         entries |= {name: ("40000", self._tree(inner)) for name, inner in folders.items()}
         ordered = sorted(entries, key=lambda name: name + b"/" * (entries[name][0] == "40000"))
-        told = b"".join(entries[n][0].encode() + b" " + n + b"\0" + bytes.fromhex(entries[n][1]) for n in ordered)
-        return self.put("tree", told)
+        message = b"".join(entries[n][0].encode() + b" " + n + b"\0" + bytes.fromhex(entries[n][1]) for n in ordered)
+        return self.put("tree", message)
 
     def _branch(self, name: str, commit: str) -> None:
         path = self.git_dir / "refs" / "heads" / name

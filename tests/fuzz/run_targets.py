@@ -43,12 +43,12 @@ def answers(draw: st.DrawFn) -> list[tuple[bool, bytes, bool]]:
 
 def feed_answers(given: list[tuple[bool, bytes, bool]]) -> None:
     replies = [_reply(structured, content) for structured, content, _ in given]
-    told = [CheckResult("holds", CheckStatus.PASSED if holds else CheckStatus.FAILED, "no") for _, _, holds in given]
+    lines = [CheckResult("holds", CheckStatus.PASSED if holds else CheckStatus.FAILED, "no") for _, _, holds in given]
     while len(replies) < 5 * MOST:
         replies.append(Reply(text="done"))
-        told.append(CheckResult("holds", CheckStatus.FAILED, "no"))
+        lines.append(CheckResult("holds", CheckStatus.FAILED, "no"))
     trees = MemoryTrees(*[facts(tree=f"t{number}") for number in range(len(replies))])
-    world = world_of_doubles(ReplyingAgent(*replies), trees=trees, checks=ScriptedChecks({"holds": told}))
+    world = world_of_doubles(ReplyingAgent(*replies), trees=trees, checks=ScriptedChecks({"holds": lines}))
     plan = RunPlan(run="r", definition=_definition(), parameters={})
     result = asyncio.run(Run(plan, world, lambda _step, _value: True).execute())
     assert result.iterations <= MOST

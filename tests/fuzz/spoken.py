@@ -62,9 +62,9 @@ class Spoken:
         """The next message of the server, which is one line of JSON."""
         line = self._answers.get(timeout=PATIENCE)
         assert line is not None, f"it has ended: {self.log.read_text()}"
-        told: dict[str, Any] = json.loads(line)
-        assert told["jsonrpc"] == "2.0"
-        return told
+        values: dict[str, Any] = json.loads(line)
+        assert values["jsonrpc"] == "2.0"
+        return values
 
     def until_still(self) -> list[dict[str, Any]]:
         """Everything that it says until it answers one more question, which it always does."""
@@ -74,8 +74,8 @@ class Spoken:
             json.dumps({"jsonrpc": "2.0", "id": name, "method": "tools/list", "params": {"_meta": ENVELOPE}}).encode()
         )
         found: list[dict[str, Any]] = []
-        while (told := self.heard()).get("id") != name:
-            found.append(told)
+        while (result := self.heard()).get("id") != name:
+            found.append(result)
         return found
 
     def answered(self, line: bytes) -> list[dict[str, Any]]:

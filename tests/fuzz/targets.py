@@ -107,17 +107,17 @@ def refused_well() -> Iterator[None]:
 def agent_folders(draw: st.DrawFn) -> dict[str, bytes]:
     """An agent of which one or two files are spoilt, or which has layers that are."""
     whole = draw(st.sampled_from(corpus.agents()))
-    files = {name: as_json(told) if name.endswith(".json") else told.encode() for name, told in whole.items()}
+    files = {name: as_json(message) if name.endswith(".json") else message.encode() for name, message in whole.items()}
     for _ in range(draw(st.integers(1, 2))):
         name = draw(
             st.sampled_from((*sorted(files), "agent.json", "steps_registry.json", "config.json", "config.local.json"))
         )
-        told = whole.get(name, whole["agent.json"])
+        message = whole.get(name, whole["agent.json"])
         if name.endswith(".json"):
-            files[name] = draw(json_files(told, words=corpus.words()))
+            files[name] = draw(json_files(message, words=corpus.words()))
         else:
             files[name] = draw(
-                spoilt_text(told.encode(), (b"{uv-topic}", b"{uv-", b"{uv-" + b"a" * 5000 + b"}", b"\0"))
+                spoilt_text(message.encode(), (b"{uv-topic}", b"{uv-", b"{uv-" + b"a" * 5000 + b"}", b"\0"))
             )
     return files
 
@@ -212,7 +212,7 @@ def streams(draw: st.DrawFn, tool: str) -> tuple[list[bytes], bytes, int]:
             lines.append(draw(st.binary(max_size=100)))
         elif kind != "left out":
             lines += [as_json(event)] * (2 if kind == "twice" else 1)
-    said = st.sampled_from(
+    output = st.sampled_from(
         (
             b"",
             b"\xff\xfe",
@@ -227,7 +227,7 @@ def streams(draw: st.DrawFn, tool: str) -> tuple[list[bytes], bytes, int]:
             b"\x1b[31mSession not found\x1b[0m",
         )
     )
-    return lines, draw(said | st.binary(max_size=60)), draw(st.integers(-64, 255))
+    return lines, draw(output | st.binary(max_size=60)), draw(st.integers(-64, 255))
 
 
 def feed_stream(
@@ -333,9 +333,9 @@ class WritesReply:
     async def run(self, command: Command, _heard: OutputListener) -> Exit:
         content, stdout, code = self.given
         (self.place / "0001.reply.json").write_bytes(content)
-        said = stdout.decode("utf-8", "replace")
+        output = stdout.decode("utf-8", "replace")
         assert command.argv
-        return Exit(ending=Ending.EXITED, code=code, stdout=said, stderr="", seconds=0.1)
+        return Exit(ending=Ending.EXITED, code=code, stdout=output, stderr="", seconds=0.1)
 
     async def sweep(self, _mark: str) -> int:
         return 0
@@ -406,9 +406,9 @@ def feed_acp(given: list[Any]) -> None:
         session = _session(root, WritesReply(root, (b"", b"", 0)))
         turn = Turn(an_ask(session), str(root), False, SERVERS, _heard(journal))
         turn.begun = True
-        for told in given:
+        for message in given:
             try:
-                params = msgspec.json.decode(as_json(told))
+                params = msgspec.json.decode(as_json(message))
             except (ValueError, RecursionError):
                 continue
             turn.update(params)

@@ -94,8 +94,8 @@ def test_json_in_which_a_key_stands_twice_is_refused(project: Project, path: str
     project.agent(commit=False)
     project.write(f".agent/worker/{path}", '{"name": "worker", "description": "one", "description": "two"}')
     project.commit()
-    said = project.genba("agent", "check", "worker", check=3).err
-    assert f'.agent/worker/{path}: not JSON: the key "description" stands there twice' in said
+    output = project.genba("agent", "check", "worker", check=3).err
+    assert f'.agent/worker/{path}: not JSON: the key "description" stands there twice' in output
 
 
 @pytest.mark.parametrize(
@@ -247,8 +247,8 @@ def _deep(levels: int) -> Any:
 def test_structured_output_without_bottom_is_none(tmp_path: Path) -> None:
     event = {"type": "result", "subtype": "success", "result": "x", "structured_output": _deep(500)}
     assert _read(_claude(tmp_path), event).structured is None
-    said = {"type": "item.completed", "item": {"type": "agent_message", "text": json.dumps(_deep(500))}}
-    assert _read(_codex(tmp_path), said, {"type": "turn.completed"}).structured is None
+    values = {"type": "item.completed", "item": {"type": "agent_message", "text": json.dumps(_deep(500))}}
+    assert _read(_codex(tmp_path), values, {"type": "turn.completed"}).structured is None
     assert last_block(json.dumps(_deep(500))) is None
     assert last_block(json.dumps(_deep(50))) == _deep(50)
 
@@ -290,8 +290,8 @@ def test_after_a_line_that_a_full_disk_cut_off_the_next_one_is_whole(tmp_path: P
     )
     subprocess.run([sys.executable, "-c", script, str(journal.path)], check=True)
     journal.close()
-    told = [event.message for event in read_journal(journal.path) if isinstance(event, Notice)]
-    assert told == ["before", "after"]
+    lines = [event.message for event in read_journal(journal.path) if isinstance(event, Notice)]
+    assert lines == ["before", "after"]
 
 
 # ── git ──────────────────────────────────────────────────────────────────────────────────────────────────────────────

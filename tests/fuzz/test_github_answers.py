@@ -58,16 +58,16 @@ async def looked(hub: GitHub, board: Blackboard, fault: Fault) -> GenbaError | N
     """A whole look during which something is wrong; then one during which nothing is, which must find everything."""
     hub.faults.clear()
     hub.faults.add(fault)
-    told = None
+    result = None
     async with syncing(hub, board) as sync, asyncio.timeout(SOON):
         try:
             await sync.sync(full=True)
         except GenbaError as error:
-            told = error
+            result = error
         hub.faults.clear()
         await sync.sync(full=True)
     assert [task.title for task in board.find()] == TITLES
-    return told
+    return result
 
 
 def test_an_answer_in_which_one_thing_is_wrong_is_taken_or_refused_and_the_next_look_is_whole(

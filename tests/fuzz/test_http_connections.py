@@ -116,8 +116,8 @@ def test_what_is_refused_has_changed_nothing(served: Dashboard, path: str, body:
         answer = client.post(path, content=json.dumps(body), headers={"content-type": "application/json"})
     assert answer.status_code < 500
     if answer.status_code != 200:
-        told = answer.json()["error"]
-        assert (bool(told["message"]), told["exit_code"] in (1, 2, 4, 5)) == (True, True)
+        result = answer.json()["error"]
+        assert (bool(result["message"]), result["exit_code"] in (1, 2, 4, 5)) == (True, True)
         assert everything(board_file(served.project)) == before
 
 

@@ -24,7 +24,7 @@ from tests.blackboard.test_laws import BY
 from tests.fuzz.outside import anything, texts, tried
 from tests.mcp.door import Door, open_house
 from tests.project import furnish
-from tests.workflow.house import ORCHESTRATOR, House
+from tests.workflow.context import ORCHESTRATOR, House
 
 CLIENTS = ("worker", "manager", "reviewer", "guest", "gone", "nobody", "forger")
 STRANGERS = ("gone", "nobody", "forger")
@@ -81,31 +81,33 @@ class Clients(RuleBasedStateMachine):
         wide = WorkflowSettings(
             wait_seconds=0, calls_per_minute=1_000_000, max_repeats=100_000, max_reworks=100_000, park_seconds=100_000
         )
-        self.house: House = await self.stack.enter_async_context(open_house(self.folder, FleetSettings(workflow=wide)))
-        self.door: Door = await self.stack.enter_async_context(Door.opened(self.house))
+        self.context: House = await self.stack.enter_async_context(
+            open_house(self.folder, FleetSettings(workflow=wide))
+        )
+        self.door: Door = await self.stack.enter_async_context(Door.opened(self.context))
         # Not open yet: an open one may be taken by a guest, who comes by itself.
-        self.others = self.house.task("Nobody's", status=TaskStatus.BACKLOG)
-        self.untouched = self.house.board.get(self.others)
+        self.others = self.context.task("Nobody's", status=TaskStatus.BACKLOG)
+        self.untouched = self.context.board.get(self.others)
         for name, agent, purpose in (
             ("worker", "writer", Purpose.WORK),
             ("manager", "chief", Purpose.MANAGE),
             ("gone", "boss", Purpose.WORK),
         ):
-            caller = await self.house.spawn(self.house.task(f"Of the {name}"), agent, purpose)
+            caller = await self.context.spawn(self.context.task(f"Of the {name}"), agent, purpose)
             self.tokens[name] = caller.token
-        self.tokens["reviewer"] = (await self.house.spawn(self._review(), "tester", Purpose.REVIEW)).token
-        await self.house.service.logout(Caller(token=self.tokens["gone"]))
-        self.tokens["guest"] = (await self.house.come(*await self.house.guest())).token
+        self.tokens["reviewer"] = (await self.context.spawn(self._review(), "tester", Purpose.REVIEW)).token
+        await self.context.service.logout(Caller(token=self.tokens["gone"]))
+        self.tokens["guest"] = (await self.context.come(*await self.context.guest())).token
         self.seen = self._last_event()
 
     def _review(self) -> int:
         """The task of judging what somebody has done."""
-        house, number = self.house, self.house.task("To be judged")
-        run = house.begin(number)
-        house.board.record_verification(number, run, a_verification("c9"))
-        house.board.change_status(number, StatusChange(to=TaskStatus.REVIEW, actor=ORCHESTRATOR, commit="c9"))
-        house.fleet.end_part(PartEnd(run=run, part=1, outcome="completed", verified="c9"))
-        return int(house.fleet.ask_review(number, "c9", "ai").task)
+        context, number = self.context, self.context.task("To be judged")
+        run = context.begin(number)
+        context.board.record_verification(number, run, a_verification("c9"))
+        context.board.change_status(number, StatusChange(to=TaskStatus.REVIEW, actor=ORCHESTRATOR, commit="c9"))
+        context.fleet.end_part(PartEnd(run=run, part=1, outcome="completed", verified="c9"))
+        return int(context.fleet.ask_review(number, "c9", "ai").task)
 
     @rule(
         name=st.sampled_from(CLIENTS),
@@ -122,21 +124,21 @@ class Clients(RuleBasedStateMachine):
         self.runner.run(self._call(name, tool, arguments, in_header=True))
 
     async def _call(self, name: str, tool: str, arguments: Any, *, in_header: bool) -> None:
-        before = self.house.everything()
+        before = self.context.everything()
         token = self.tokens[name]
         headers = {"authorization": f"Bearer {token}"} if in_header and token else {}
         if not in_header and isinstance(arguments, dict) and tool != Tool.AUTHENTICATE:
             arguments = {**arguments, "session_token": token}
         async with asyncio.timeout(60):
             status, answer = await self.door.call(tool, arguments, **headers)
-        await self.house.service.settle()
+        await self.context.service.settle()
         assert status < 500
         result = answer.get("result", {})
         refused = "error" in answer or result.get("isError", False)
         if result.get("isError"):
             assert result["structuredContent"]["error"]["code"] in [str(code) for code in ErrorCode]
         if refused:
-            assert self.house.everything() == before, (tool, arguments, answer)
+            assert self.context.everything() == before, (tool, arguments, answer)
         if name in STRANGERS and tool not in FREE:
             assert refused, (name, tool, answer)
         self._laws()
@@ -149,17 +151,17 @@ class Clients(RuleBasedStateMachine):
         self.tokens[name] = self.tokens["gone"]
 
     def _laws(self) -> None:
-        board = self.house.board
+        board = self.context.board
         assert board.get(self.others) == self.untouched, "nobody was given it"
         with board.store.engine.connect() as connection:
             rows = connection.exec_driver_sql("SELECT task_id FROM sessions WHERE status = 'running'").scalars()
             assert max(Counter(rows).values(), default=0) <= 1, "a task has one session at a time"
-            told = connection.exec_driver_sql(
+            result = connection.exec_driver_sql(
                 "SELECT e.id, e.kind, e.actor_kind, e.data FROM events e WHERE e.id > ? ORDER BY e.id", (self.seen,)
             ).all()
             versions = connection.exec_driver_sql("SELECT id, version FROM tasks").all()
             kinds = connection.exec_driver_sql("SELECT task_id, kind FROM events").all()
-        for number, kind, actor, data in told:
+        for number, kind, actor, data in result:
             self.seen = number
             if kind == "status_changed":
                 change = json.loads(data)
@@ -168,7 +170,7 @@ class Clients(RuleBasedStateMachine):
         assert {task: changes[task] for task, _ in versions} == dict(versions), "so many changes, so high the version"
 
     def _last_event(self) -> int:
-        with self.house.board.store.engine.connect() as connection:
+        with self.context.board.store.engine.connect() as connection:
             return int(connection.exec_driver_sql("SELECT coalesce(max(id), 0) FROM events").scalar_one())
 
     def teardown(self) -> None:

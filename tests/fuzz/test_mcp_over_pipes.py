@@ -127,8 +127,8 @@ def test_what_nobody_waits_for_is_not_answered(there: Spoken, line: bytes) -> No
 @tried(60)
 def test_anything_that_is_said_is_answered(there: Spoken, line: bytes) -> None:
     for answer in there.answered(line):
-        told = answer.get("result", {})
-        assert "error" in answer or told.get("isError") or "tools" in told or _is_talk(told), answer
+        result = answer.get("result", {})
+        assert "error" in answer or result.get("isError") or "tools" in result or _is_talk(result), answer
 
 
 def _is_talk(told: dict[str, Any]) -> bool:

@@ -91,8 +91,8 @@ def test_a_command_that_dies_at_any_write_leaves_whole_files_and_can_be_repeated
     assert after != before
     for number in range(1, MOST_DEATHS):
         hurt = _fresh(project, number)
-        told = [sys.executable, "-c", DYING, str(number), *words]
-        done = preloaded.run(told, cwd=hurt.root, env=_environment(hurt), timeout=100)
+        lines = [sys.executable, "-c", DYING, str(number), *words]
+        done = preloaded.run(lines, cwd=hurt.root, env=_environment(hurt), timeout=100)
         _whole_or_nothing(hurt, before, after)
         if done.returncode == 0:
             assert number > 3

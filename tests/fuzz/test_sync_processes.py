@@ -70,12 +70,12 @@ def test_whatever_is_answered_the_process_keeps_its_law_and_the_next_one_has_eve
 
         done = shop.project.genba("sync", "--full")
 
-        told = f"exit {done.code}\n{done.out}\n{done.err}"
-        assert done.code in CODES, told
-        assert "Traceback" not in done.out + done.err, told
-        assert "GENBA_DEBUG" not in done.out + done.err, f"nobody foresaw this: {told}"
-        assert "\x1b" not in done.out + done.err, told
-        assert done.code == 0 or "hint: " in done.err, told
+        message = f"exit {done.code}\n{done.out}\n{done.err}"
+        assert done.code in CODES, message
+        assert "Traceback" not in done.out + done.err, message
+        assert "GENBA_DEBUG" not in done.out + done.err, f"nobody foresaw this: {message}"
+        assert "\x1b" not in done.out + done.err, message
+        assert done.code == 0 or "hint: " in done.err, message
         shop.hub.faults.clear()
         shop.project.genba("sync", "--full", check=0)
         with shop.project.board() as board:

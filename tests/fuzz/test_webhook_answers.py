@@ -88,7 +88,7 @@ async def test_a_redirect_to_this_machine_is_not_followed() -> None:
 )
 async def test_what_is_no_good_answer_is_an_error_of_the_house_with_a_bounded_wait(raw: bytes) -> None:
     async with receiver(raw) as (url, _):
-        told = await sent(url)
+        result = await sent(url)
 
-    assert told is not None
-    assert 0 <= (getattr(told, "retry_after", None) or 0) <= 3600
+    assert result is not None
+    assert 0 <= (getattr(result, "retry_after", None) or 0) <= 3600

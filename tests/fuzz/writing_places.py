@@ -56,5 +56,5 @@ def _mode_writes(mode: ast.expr | None) -> bool:
 def _flags_write(flags: ast.expr, known: dict[str, str]) -> bool:
     """Whether one of the flags writes; what cannot be read here may be any."""
     words = ast.unparse(flags).split(" | ")
-    said = " | ".join(known.get(word, word) for word in words).split(" | ")
-    return any(not word.startswith("os.O_") or word.removeprefix("os.") in _WRITING_FLAGS for word in said)
+    lines = " | ".join(known.get(word, word) for word in words).split(" | ")
+    return any(not word.startswith("os.O_") or word.removeprefix("os.") in _WRITING_FLAGS for word in lines)

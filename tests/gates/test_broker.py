@@ -265,8 +265,8 @@ async def test_an_upstream_that_is_not_there_is_a_bad_gateway() -> None:
 
     assert answer.status == 502
     assert "could not be reached" in json.loads(answer.body)["error"]["message"]
-    [told] = diary.of(Verdict.FAILED)
-    assert told.startswith(f"127.0.0.1:{free} ")
+    [result] = diary.of(Verdict.FAILED)
+    assert result.startswith(f"127.0.0.1:{free} ")
 
 
 async def test_an_upstream_that_keeps_silent_is_a_gateway_timeout() -> None:
@@ -442,10 +442,10 @@ async def test_nothing_else_gets_the_key(provider: str, method: str, path: str) 
         raw = get(path) if method == "GET" else post(b"{}", path=path)
         answer = await there.client.ask(raw)
         assert answer.status in {400, 403}
-        told = there.diary.of(Verdict.DENIED)
+        result = there.diary.of(Verdict.DENIED)
     assert far.seen == []
-    assert len(told) == 1
-    assert KEY not in told[0] + answer.body.decode()
+    assert len(result) == 1
+    assert KEY not in result[0] + answer.body.decode()
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS"])

@@ -364,7 +364,7 @@ async def test_a_proxy_of_the_environment_is_not_used_without_the_users_word() -
                 async with Client.at(gate) as client:
                     assert (await client.ask(raw)).status == 502
     assert asked == []
-    assert all("GENBA_PARENT_PROXY=environment" in told for told in diary.of(Verdict.FAILED))
+    assert all("GENBA_PARENT_PROXY=environment" in message for message in diary.of(Verdict.FAILED))
 
 
 def test_a_proxy_of_the_host_that_cannot_be_spoken_to_is_refused_at_the_start_without_its_password() -> None:

@@ -31,12 +31,12 @@ async def run(argv: list[str], folder: Path, environment: dict[str, str]) -> tup
     )
     try:
         async with asyncio.timeout(PATIENCE):
-            said, _ = await process.communicate(b"Write hello.txt")
+            output, _ = await process.communicate(b"Write hello.txt")
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    return process.returncode, said.decode(errors="replace")
+    return process.returncode, output.decode(errors="replace")
 
 
 async def claude(folder: Path, port: int, word: str) -> tuple[int | None, str]:
@@ -64,15 +64,15 @@ async def test_claude_works_through_the_broker_and_never_holds_the_key(folder: P
         url = server.scenario("fix", Write("hello.txt", "hello"), Say("done"))
         broker = Broker(url, "x-api-key", KEY, word, diary.told, calls=calls_of("anthropic", {}))
         async with listening(broker.serve) as port:
-            code, said = await claude(folder, port, word)
+            code, output = await claude(folder, port, word)
 
-        assert code == 0, said
+        assert code == 0, output
         assert (folder / "hello.txt").read_text() == "hello"
         asked = server.asked("fix")
     assert len(asked) >= 2
     assert {request.key for request in asked} == {KEY}
     assert word not in str([request.headers for request in asked])
-    assert KEY not in said
+    assert KEY not in output
     assert diary.of(Verdict.DENIED) == []
     assert diary.of(Verdict.FAILED) == []
 
@@ -88,10 +88,10 @@ async def test_claude_hears_the_errors_of_the_provider_as_they_are(folder: Path,
             server.scenario("bad", turn), "x-api-key", KEY, word, Diary().told, calls=calls_of("anthropic", {})
         )
         async with listening(broker.serve) as port:
-            code, said = await claude(folder, port, word)
+            code, output = await claude(folder, port, word)
 
     assert code == 1
-    assert sign in said.replace(" ", "")
+    assert sign in output.replace(" ", "")
 
 
 async def test_claude_notices_an_answer_that_was_cut(folder: Path) -> None:
@@ -121,9 +121,11 @@ async def test_codex_works_through_the_broker_and_falls_back_from_its_websocket_
             words += ["--dangerously-bypass-approvals-and-sandbox"]
             words += ["-c", f"openai_base_url=http://127.0.0.1:{port}", "--disable", "plugins", "--disable", "apps"]
             words += ["-c", "analytics.enabled=false", "-c", "check_for_update_on_startup=false", "-"]
-            code, said = await run([str(codex), *words], folder, {"CODEX_HOME": str(codex_home), "CODEX_API_KEY": word})
+            code, output = await run(
+                [str(codex), *words], folder, {"CODEX_HOME": str(codex_home), "CODEX_API_KEY": word}
+            )
 
-        assert code == 0, said
+        assert code == 0, output
         assert (folder / "hello.txt").read_text().strip() == "hello"
         asked = server.asked("fix")
     assert {request.key for request in asked} == {KEY}

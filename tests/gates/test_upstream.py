@@ -55,8 +55,8 @@ async def test_an_upstream_that_is_not_trusted_does_not_get_the_key(authority: t
 
     assert answer.status == 502
     assert far.seen == []
-    [told] = diary.of(Verdict.FAILED)
-    assert "no trusted connection" in told
+    [result] = diary.of(Verdict.FAILED)
+    assert "no trusted connection" in result
 
 
 async def test_a_plain_upstream_behind_the_proxy_of_the_host_is_asked_for_by_its_whole_address() -> None:

@@ -203,8 +203,8 @@ async def test_what_the_host_sees_is_what_git_would_see(
 
     seen = await stage(layout.git, tree, Path(workspace.git_dir))
 
-    told = _git(tree, "status", "--porcelain", "-z", "--untracked-files=all", "--no-renames")
-    expected = sorted(entry[3:].decode("utf-8", "backslashreplace") for entry in told.split(b"\0") if entry)
+    result = _git(tree, "status", "--porcelain", "-z", "--untracked-files=all", "--no-renames")
+    expected = sorted(entry[3:].decode("utf-8", "backslashreplace") for entry in result.split(b"\0") if entry)
     assert sorted(seen.dirty) == expected
     _git(tree, "add", "-A")
     assert (seen.tree or _git(tree, "rev-parse", "HEAD^{tree}").decode().strip()) == _git(
@@ -277,9 +277,9 @@ def test_a_git_process_on_the_host_has_no_keys_in_its_environment(project: Proje
 
     project.genba("run", "worker", check=0)
 
-    told = dict(line.split("=", 1) for line in shown.read_text().splitlines() if "=" in line)
-    assert not set(secrets) & set(told)
-    assert "PATH" in told
+    values = dict(line.split("=", 1) for line in shown.read_text().splitlines() if "=" in line)
+    assert not set(secrets) & set(values)
+    assert "PATH" in values
 
 
 async def test_a_git_that_takes_too_long_is_stopped_and_named(project: Project, tmp_path: Path) -> None:

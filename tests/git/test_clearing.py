@@ -230,7 +230,7 @@ def test_a_git_that_has_the_lock_of_a_branch_leaves_nobody_behind_who_tidies_up_
     words = [sys.executable, "-c", _COMMITS, str(project.root)]
     subprocess.run(words, cwd=ROOT, env=environment, check=True, timeout=60)
 
-    told = (tmp_path / "trace").read_text("utf-8")
-    assert "commit-tree" in told
-    assert "maintenance run" not in told
-    assert " gc " not in told
+    result = (tmp_path / "trace").read_text("utf-8")
+    assert "commit-tree" in result
+    assert "maintenance run" not in result
+    assert " gc " not in result

@@ -167,9 +167,9 @@ async def test_a_private_repository_that_is_broken_is_told_with_the_way_on(floor
     workspace = await floor.open()
     await floor.inside(workspace, f"{COMMIT}; rm -rf $(git rev-parse --git-dir)/objects")
     later = await floor.anew()
-    with pytest.raises(GitError) as told:
+    with pytest.raises(GitError) as result:
         await later.trees.reopen(workspace)
-    command, name, *_ = told.value.hint.split()
+    command, name, *_ = result.value.hint.split()
     assert command == "rm"
     later = await later.anew()
 

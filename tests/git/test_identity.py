@@ -72,25 +72,25 @@ async def test_the_agent_goes_on_from_what_came_in(floor: Floor) -> None:
 
 async def test_the_trailers_of_the_session_itself_stay(floor: Floor) -> None:
     workspace = await floor.open()
-    told = f"Work\n\nIssue: 5\nAgent: {AGENT}\nSession: {workspace.run}"
+    message = f"Work\n\nIssue: 5\nAgent: {AGENT}\nSession: {workspace.run}"
 
-    await floor.inside(workspace, f"git commit -q --allow-empty -m '{told}' && git rev-parse HEAD > head.txt")
+    await floor.inside(workspace, f"git commit -q --allow-empty -m '{message}' && git rev-parse HEAD > head.txt")
     made = Path(workspace.path, "head.txt").read_text().strip()  # noqa: ASYNC240
     await floor.trees.observe(workspace)
 
     assert floor.project.git("rev-parse", "genba/work") == made
-    assert floor.project.git("log", "-1", "--format=%B", made) == told
+    assert floor.project.git("log", "-1", "--format=%B", made) == message
 
 
 async def test_sentences_that_only_look_like_trailers_stay(floor: Floor) -> None:
     workspace = await floor.open()
-    told = "Work\n\nIssue: the parser reads too much\nSession: it ends too soon"
+    message = "Work\n\nIssue: the parser reads too much\nSession: it ends too soon"
 
-    await floor.inside(workspace, f"git commit -q --allow-empty -m '{told}'")
+    await floor.inside(workspace, f"git commit -q --allow-empty -m '{message}'")
     await floor.trees.observe(workspace)
 
     signed = f"\nIssue: 5\nAgent: {AGENT}\nSession: {workspace.run}"
-    assert floor.project.git("log", "-1", "--format=%B", "genba/work") == told + signed
+    assert floor.project.git("log", "-1", "--format=%B", "genba/work") == message + signed
 
 
 @pytest.mark.parametrize("claim", ["Issue:\r77", "Issue: 77\r", "Session:\x0breviewer-1", "issue :\x0c#77"])

@@ -59,11 +59,11 @@ async def test_every_way_in_which_files_change_is_told_as_git_tells_it(project: 
     git = await git_of(project)
 
     for old, new in ((base, tip), (tip, base)):
-        told = read_changes(git.git_dir, Memory(), old, new)
+        result = read_changes(git.git_dir, Memory(), old, new)
         asked = await git.run(*DIFF, old, new)
-        assert told is not None
-        assert parse_changes(told) == parse_changes(asked.stdout)
-        assert {change.status for change in parse_changes(told)} == {"A", "D", "M", "T"}
+        assert result is not None
+        assert parse_changes(result) == parse_changes(asked.stdout)
+        assert {change.status for change in parse_changes(result)} == {"A", "D", "M", "T"}
 
 
 @pytest.mark.parametrize(
@@ -77,12 +77,12 @@ async def test_the_commits_of_a_line_are_told_as_git_tells_them(project: Project
         project.git("commit", "--quiet", "--cleanup=verbatim", "--message", message)
     tip, git = project.git("rev-parse", "HEAD"), await git_of(project)
 
-    told = read_span(git.git_dir, Memory(), base, tip)
+    result = read_span(git.git_dir, Memory(), base, tip)
 
     asked = (await git.run(*LOG, f"{base}..{tip}")).stdout
-    assert told is not None
-    assert [row for row in parse_rows(told) if row.is_own] == [row for row in parse_rows(asked) if row.is_own]
-    assert [row[:4] for row in parse_rows(told)] == [row[:4] for row in parse_rows(asked)]
+    assert result is not None
+    assert [row for row in parse_rows(result) if row.is_own] == [row for row in parse_rows(asked) if row.is_own]
+    assert [row[:4] for row in parse_rows(result)] == [row[:4] for row in parse_rows(asked)]
 
 
 async def test_a_merge_and_a_base_that_is_no_ancestor_are_left_to_git(project: Project) -> None:
@@ -122,9 +122,9 @@ async def test_a_line_that_is_merged_into_its_base_is_told_as_git_tells_it(proje
     git, memory = await git_of(project), Memory()
 
     for before, tip, merge in (first, second, third):
-        told = read_span(git.git_dir, memory, before, merge)
+        result = read_span(git.git_dir, memory, before, merge)
         asked = (await git.run(*LOG, f"{before}..{merge}")).stdout
-        rows = parse_rows(told or "")
+        rows = parse_rows(result or "")
         assert [row for row in rows if row.is_own] == [row for row in parse_rows(asked) if row.is_own]
         assert {row[:4] for row in rows} == {row[:4] for row in parse_rows(asked)}
         assert [row.sha for row in rows[:2]] == [merge, tip]

@@ -55,11 +55,11 @@ def signed(tmp_path: Path) -> Signed:
     ],
 )
 def test_what_it_is_of_stands_at_the_end(signed: Signed, message: str, whole: str) -> None:
-    said = signed.commit(message, **OWN)
+    output = signed.commit(message, **OWN)
     shown = signed.git("log", "-1", "--format=%(trailers:key=Issue,key=Agent,key=Session)")
     assert sorted(shown.splitlines()) == sorted(SIGNED.splitlines())
     if "forged" not in message:
-        assert said == whole
+        assert output == whole
 
 
 def test_a_commit_that_is_made_anew_is_signed_once(signed: Signed) -> None:

@@ -28,9 +28,9 @@ async def made(git: Git, project: Project, count: int, message: str = MESSAGE) -
 
 
 def without_time(project: Project, commit: str) -> list[str]:
-    said = project.git("cat-file", "commit", commit).split("\n")
+    lines = project.git("cat-file", "commit", commit).split("\n")
     who = ("author", "committer")
-    return [line.rsplit(" ", 2)[0] + line[-6:] if line.startswith(who) else line[:1000] for line in said]
+    return [line.rsplit(" ", 2)[0] + line[-6:] if line.startswith(who) else line[:1000] for line in lines]
 
 
 async def test_whoever_makes_many_commits_makes_them_as_git_does(project: Project) -> None:

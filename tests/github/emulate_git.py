@@ -125,20 +125,20 @@ class EmulateGit:
         for name, _ in fields:
             if name not in _HEADERS:
                 raise RuntimeError(f"emulate has no commits with {name}: {sha}")
-        said = dict(fields)
+        values = dict(fields)
         entries = []
         for row in _git(self.path, "ls-tree", "-r", "-z", sha).split("\0"):
             if row:
                 mode, kind, rest = row.split(" ", 2)
                 name, _, path = rest.partition("\t")
                 entries.append({"path": path, "mode": mode, "type": kind, "sha": name})
-        _same(said["tree"], self._ask("POST", "/git/trees", {"tree": entries})["sha"], "tree")
+        _same(values["tree"], self._ask("POST", "/git/trees", {"tree": entries})["sha"], "tree")
         sent = {
             "message": message,
-            "tree": said["tree"],
+            "tree": values["tree"],
             "parents": [value for name, value in fields if name == "parent"],
-            "author": _person(said["author"]),
-            "committer": _person(said["committer"]),
+            "author": _person(values["author"]),
+            "committer": _person(values["committer"]),
         }
         _same(sha, self._ask("POST", "/git/commits", sent)["sha"], "commit")
 

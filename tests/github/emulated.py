@@ -76,7 +76,7 @@ def running(folder: Path, check: Callable[[Exchange], list[str]]) -> Iterator[Em
 
 def _started(seed: Path, made: Emulate) -> "subprocess.Popen[str]":
     """Start it, and wait until it says that it is ready; somebody else may take the port in between."""
-    said = ""
+    output = ""
     for _ in range(5):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -101,8 +101,8 @@ def _started(seed: Path, made: Emulate) -> "subprocess.Popen[str]":
                 return process
         given_up.cancel()
         process.communicate()
-        said = "".join(lines)
-    raise AssertionError(f"emulate did not start: {said}")
+        output = "".join(lines)
+    raise AssertionError(f"emulate did not start: {output}")
 
 
 class _Door(ThreadingHTTPServer):

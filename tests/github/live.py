@@ -92,9 +92,9 @@ class Live:
         return done.json() if done.content else None
 
     def git(self, *words: str) -> str:
-        told = ("-c", "credential.helper=", "-c", f"credential.{origin_of(self.url)}.helper={HELPER}")
+        lines = ("-c", "credential.helper=", "-c", f"credential.{origin_of(self.url)}.helper={HELPER}")
         done = subprocess.run(
-            ["git", *told, *words], cwd=self.root, env=self.environment, check=False, capture_output=True, text=True
+            ["git", *lines, *words], cwd=self.root, env=self.environment, check=False, capture_output=True, text=True
         )
         if done.returncode != 0:
             raise Failed(f"git {words[0]}: {done.stderr.strip()[-300:]}")

@@ -333,8 +333,8 @@ VIEWER = "query Viewer { rateLimit { cost } viewer { login } }"
 
 async def test_points_are_counted(shop: GitHub) -> None:
     async with connected(shop) as client:
-        told = await client.query(VIEWER, {})
-        assert (told.data or {})["viewer"]["login"] == "octocat"
+        result = await client.query(VIEWER, {})
+        assert (result.data or {})["viewer"]["login"] == "octocat"
         assert (client.points, client.requests) == (1, 0)
 
 

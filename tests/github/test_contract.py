@@ -77,8 +77,8 @@ def test_what_github_has_not_is_found(judge: Contract, exchange: Exchange, sente
 
 
 def test_a_request_that_was_refused_may_be_wrong(judge: Contract) -> None:
-    said = b'{"message": "Validation Failed", "documentation_url": "https://docs.github.com"}'
-    refused = exchange_of("POST", "/repos/acme/shop/issues", 422, sent=b"{}", answered=said)
+    output = b'{"message": "Validation Failed", "documentation_url": "https://docs.github.com"}'
+    refused = exchange_of("POST", "/repos/acme/shop/issues", 422, sent=b"{}", answered=output)
 
     assert judge.check(refused) == []
 
@@ -152,9 +152,9 @@ def test_no_github_of_the_tests_is_out_of_hearing() -> None:
 
 
 def test_where_a_name_is_no_more_github_leads_on(judge: Contract) -> None:
-    said = b'{"message": "Moved Permanently", "url": "https://api.github.com/repositories/7"}'
+    output = b'{"message": "Moved Permanently", "url": "https://api.github.com/repositories/7"}'
 
-    assert judge.check(exchange_of("GET", "/repos/acme/old/issues", 301, answered=said)) == []
+    assert judge.check(exchange_of("GET", "/repos/acme/old/issues", 301, answered=output)) == []
 
 
 def test_what_is_wrong_is_kept_until_it_is_taken(tmp_path: Path) -> None:

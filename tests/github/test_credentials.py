@@ -156,9 +156,9 @@ async def test_the_key_of_an_app_is_in_a_file_or_in_a_variable(tmp_path: Path) -
 
 
 async def test_an_app_whose_key_cannot_be_read_says_so_and_takes_no_other_identity(tmp_path: Path) -> None:
-    for key_file, said in ((str(tmp_path / "nothing.pem"), "No such file"), ("", "GENBA_GITHUB_APP_KEY is not set")):
+    for key_file, output in ((str(tmp_path / "nothing.pem"), "No such file"), ("", "GENBA_GITHUB_APP_KEY is not set")):
         app = AppSettings(id="12", installation=3, key_file=key_file)
-        with pytest.raises(AccessRefusedError, match=said):
+        with pytest.raises(AccessRefusedError, match=output):
             await found({"GITHUB_TOKEN": "not this"}, wanted=GitHubSettings(repository=SHOP, app=app))
 
 

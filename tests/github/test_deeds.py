@@ -369,8 +369,8 @@ async def test_what_somebody_else_merged_is_found_and_not_sent(
 async def test_a_base_that_moves_at_the_same_moment_is_tried_again_later(
     shop: GitHub, deeds: GitHubChanges, proposed: MergePullRequest
 ) -> None:
-    said = "Base branch was modified. Review and try the merge again."
-    shop.faults.fail("PUT", f"/repos/{SHOP}/pulls/*/merge", status=405, message=said)
+    output = "Base branch was modified. Review and try the merge again."
+    shop.faults.fail("PUT", f"/repos/{SHOP}/pulls/*/merge", status=405, message=output)
     with pytest.raises(RemoteUnavailable, match="Base branch was modified"):
         await deeds.do(proposed, "merge")
 

@@ -133,10 +133,10 @@ async def test_an_issue_has_its_comments_and_its_pull_requests_with_reviews_and_
 async def test_comments_labels_and_states_are_made_once(place: Place, genba: Connection) -> None:
     number = place.add_issue("Work", "ready")
     deeds = genba.deeds
-    said = PostComment(issue=number, body="I begin.")
-    assert await deeds.made(said, "k1") is None
-    made = await deeds.do(said, "k1")
-    found = await deeds.made(said, "k1")
+    output = PostComment(issue=number, body="I begin.")
+    assert await deeds.made(output, "k1") is None
+    made = await deeds.do(output, "k1")
+    found = await deeds.made(output, "k1")
     assert found is not None
     assert (found.found, found.address) == (True, made.address)
     for body in ("One of two", "Two of two"):

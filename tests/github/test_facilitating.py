@@ -144,9 +144,9 @@ def test_a_board_that_was_never_read_is_not_an_empty_one(shop: Shop, how: str) -
         assert "states clear ✗   next clear ✗   blockers visible ✗   startable ✗" in done.out
         assert f"next  nothing: not known: the board acme/{number} was never read" in done.out
         assert "there are no issues" not in done.out
-    told = shop.project.genba("facilitate", "--json", "--project", number, check=1).json
-    assert told["unread"] == [f"the board acme/{number} was never read: genba doctor"]
-    assert not any(each["holds"] for each in told["health"])
+    result = shop.project.genba("facilitate", "--json", "--project", number, check=1).json
+    assert result["unread"] == [f"the board acme/{number} was never read: genba doctor"]
+    assert not any(each["holds"] for each in result["health"])
     assert (
         f"acme/{number} was never read" in shop.project.genba("facilitate", "--graph", "--project", number, check=1).err
     )

@@ -54,12 +54,12 @@ def test_a_fleet_brings_two_issues_home_and_reworks_one(shop: Shop) -> None:
         until(lambda: shop.labels(first) == shop.labels(second) == {"done"}, 60)
         until(lambda: shop.project.git("rev-parse", "main") == shop.tip("main"), 60)
     finally:
-        said = stopped(running)
+        output = stopped(running)
     assert len(shop.pulls()) == 2
     assert {shop.hub.issue(SHOP, number).state for number in (first, second)} == {"closed"}
     prompts = [text for text in shop.project.prompts(shop.run_of(first)) if "Say which tea." in text]
     assert prompts
-    assert f"pull request #{green.number}" in said
+    assert f"pull request #{green.number}" in output
 
 
 def test_a_fleet_that_works_until_nothing_is_left_sends_all_and_waits_for_no_people(shop: Shop) -> None:

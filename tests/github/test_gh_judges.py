@@ -98,7 +98,7 @@ def test_gh_creates_comments_edits_and_closes_issues(gh: Gh) -> None:
 
     assert made.strip() == "https://github.com/acme/shop/issues/3"
     assert (issue.state, issue.state_reason) == ("closed", "not_planned")
-    assert [said.body for said in issue.comments] == ["I look at it.", "Not now."]
+    assert [output.body for output in issue.comments] == ["I look at it.", "Not now."]
     assert gh.hub.labels(SHOP, 3) == ["enhancement"]
     assert [one.number for one in issue.blocked_by] == [2]
     assert issue.parent is gh.hub.issue(SHOP, 1)

@@ -69,8 +69,8 @@ def test_nobody_pushes_without_a_good_token_and_the_right_to(hub: GitHub, tmp_pa
     mine = clone(hub, tmp_path)
     commit(mine, "a.txt", "a")
     for url in (hub.git_url("acme/shop"), hub.git_url("acme/shop", "wrong")):
-        said = git(mine, "push", url, "main", fails=True)
-        assert "could not read Username" in said or "Authentication failed" in said
+        output = git(mine, "push", url, "main", fails=True)
+        assert "could not read Username" in output or "Authentication failed" in output
     assert "denied to reader" in git(mine, "push", hub.git_url("acme/shop", "reader"), "main", fails=True)
     hub.expire("tok")
     assert "Authentication failed" in git(mine, "push", "origin", "main", fails=True)

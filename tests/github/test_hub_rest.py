@@ -162,10 +162,10 @@ def test_a_renamed_repository_leads_to_its_new_name(hub: GitHub, api: httpx.Clie
 
 def test_comments_are_written_edited_and_deleted(hub: GitHub, api: httpx.Client) -> None:
     hub.add_issue("acme/shop", title="One")
-    said = api.post(f"{SHOP}/issues/1/comments", json={"body": "First"})
-    assert said.status_code == 201
-    parse("IssueComment", said.json())
-    place = f"{SHOP}/issues/comments/{said.json()['id']}"
+    output = api.post(f"{SHOP}/issues/1/comments", json={"body": "First"})
+    assert output.status_code == 201
+    parse("IssueComment", output.json())
+    place = f"{SHOP}/issues/comments/{output.json()['id']}"
     assert api.patch(place, json={"body": "Second"}).json()["body"] == "Second"
     assert [one["body"] for one in api.get(f"{SHOP}/issues/1/comments").json()] == ["Second"]
     assert api.get(f"{SHOP}/issues/1").json()["comments"] == 1
@@ -499,8 +499,8 @@ def test_an_app_gets_a_token_by_its_jwt_and_acts_as_its_bot(hub: GitHub, clients
     made = signed.post(f"{place}/access_tokens")
     assert made.status_code == 201
     token = parse("InstallationToken", made.json()).token
-    said = clients(token).post(f"{SHOP}/issues/1/comments", json={"body": "I am an app"})
-    assert said.json()["user"]["login"] == "genba[bot]"
+    output = clients(token).post(f"{SHOP}/issues/1/comments", json={"body": "I am an app"})
+    assert output.json()["user"]["login"] == "genba[bot]"
     assert clients(token).get("/installation/repositories").json()["total_count"] == 1
     other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     forged = clients(jwt.encode(claims, other, algorithm="RS256"))

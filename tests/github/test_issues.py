@@ -244,8 +244,8 @@ async def test_of_many_comments_the_first_and_the_last_are_read(shop: GitHub) ->
         shop.comment(SHOP, number, f"Comment {count}")
     async with connected(shop) as client:
         issue = await the_issue(GitHubIssues(client), number)
-    said = [int(comment.body.split()[1]) for comment in issue.comments]
-    assert said == [*range(50), *range(120, 220)]
+    lines = [int(comment.body.split()[1]) for comment in issue.comments]
+    assert lines == [*range(50), *range(120, 220)]
 
 
 async def test_what_is_only_hidden_is_never_taken_for_gone(shop: GitHub) -> None:
@@ -359,13 +359,13 @@ async def test_only_who_may_write_counts_as_a_writer(shop: GitHub) -> None:
         shop.review(SHOP, pull, "APPROVED", by=login)
     async with connected(shop) as client:
         (found,) = await GitHubIssues(client).pull_requests([pull])
-    told = {review.author: (review.trusted, review.may_write) for review in found.reviews}
-    assert told == {"rita": (True, True), "reader": (True, False), "stranger": (False, False)}
+    values = {review.author: (review.trusted, review.may_write) for review in found.reviews}
+    assert values == {"rita": (True, True), "reader": (True, False), "stranger": (False, False)}
 
 
 def test_a_word_that_nobody_knows_ends_no_reading() -> None:
-    said = Reviews(nodes=[ReviewNode(id="r", state="SHRUGGED")])
-    odd = pull_of_node(PullNode(number=1, state="ARCHIVED", latest_opinionated_reviews=said), {})
+    output = Reviews(nodes=[ReviewNode(id="r", state="SHRUGGED")])
+    odd = pull_of_node(PullNode(number=1, state="ARCHIVED", latest_opinionated_reviews=output), {})
     assert odd.state is PullRequestState.OPEN
     assert odd.reviews[0].verdict is ReviewVerdict.COMMENTED
     assert issue_of_row(Issue(number=1, state="archived")).state == "open"

@@ -27,8 +27,8 @@ async def test_who_logged_in_anew_is_let_in_without_a_new_start(
     monkeypatch.setenv("GENBA_GITHUB_HOST", hub.url)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     (tmp_path / "token").write_text("expired")
-    house: Any = SimpleNamespace(processes=ProcessSupervisor(), layout=SimpleNamespace(top=tmp_path))
-    office = GitHubOffice(house, settings(hub.url))
+    context: Any = SimpleNamespace(processes=ProcessSupervisor(), layout=SimpleNamespace(top=tmp_path))
+    office = GitHubOffice(context, settings(hub.url))
     try:
         with pytest.raises(AccessRefusedError):
             await office.issues.page()

@@ -249,8 +249,8 @@ def test_without_github_the_copy_serves_and_without_a_copy_nothing_starts(shop: 
     shop.hub.faults.fail("GET", "*", status=503, times=100)
     shop.hub.faults.fail("POST", "/graphql", status=503, times=100)
     result = shop.project.run("iterator", "--issue", str(number), check=None)
-    told = [event["message"] for event in shop.project.events(result["run"]) if event["event"] == "notice"]
-    assert any("is taken from the copy" in line for line in told)
+    lines = [event["message"] for event in shop.project.events(result["run"]) if event["event"] == "notice"]
+    assert any("is taken from the copy" in line for line in lines)
 
 
 def test_a_run_tells_what_becomes_of_its_pull_request(shop: Shop) -> None:
@@ -308,8 +308,8 @@ def cut_off(shop: Shop, fault: Fault, *words: str) -> None:
     until(lambda: fault.struck or running.poll() is not None)
     if running.poll() is None:
         os.killpg(running.pid, signal.SIGKILL)
-    said = running.communicate()
-    assert fault.struck, said
+    output = running.communicate()
+    assert fault.struck, output
 
 
 EFFECTS = {

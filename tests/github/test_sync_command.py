@@ -145,8 +145,8 @@ def test_a_task_shows_its_issue_and_its_pull_request(shop: Shop) -> None:
     [pull] = shop.pulls()
     shop.hub.review(SHOP, pull.number, "APPROVED", by="rita")
     shop.hub.check(SHOP, made["verified"], "ci", "success")
-    told = shop.project.genba("sync", check=0)
-    assert f"· pull request #{pull.number}  of #{number}" in told.out
+    result = shop.project.genba("sync", check=0)
+    assert f"· pull request #{pull.number}  of #{number}" in result.out
     seen = shop.project.genba("task", "show", str(number), check=0).out
     assert f"issue        {shop.hub.url}/{SHOP}/issues/{number}" in seen
     assert f"pull request #{pull.number} approved by rita, checks are green" in seen

@@ -138,13 +138,13 @@ async def test_headers_and_a_value_are_sent_as_they_are_written(engine: GoalEngi
         json_path="$.body",
     )
     result = await engine.run(goal, place, mark)
-    said = msgspec.json.decode(result.output.partition("\n\nthe service said")[0])
+    output = msgspec.json.decode(result.output.partition("\n\nthe service said")[0])
 
     assert result.status is PASSED
-    assert said["headers"]["Content-Type"] == "application/json"
-    assert said["headers"]["X-Origin"].removeprefix("http://localhost:").isdigit()
-    assert msgspec.json.decode(said["body"])["port"] == said["headers"]["Host"].partition(":")[2]
-    assert (said["method"], said["path"]) == ("PUT", "/echo?q=a%20b&%C3%BC=1")
+    assert output["headers"]["Content-Type"] == "application/json"
+    assert output["headers"]["X-Origin"].removeprefix("http://localhost:").isdigit()
+    assert msgspec.json.decode(output["body"])["port"] == output["headers"]["Host"].partition(":")[2]
+    assert (output["method"], output["path"]) == ("PUT", "/echo?q=a%20b&%C3%BC=1")
 
 
 async def test_a_text_is_sent_as_a_text_and_the_goal_may_name_its_type(

@@ -11,8 +11,8 @@ from genba.domain.sessions.evidence import CheckResult, CheckStatus
 
 def kept(folder: Path, output: str) -> tuple[FileResults, str]:
     results = FileResults(folder)
-    told = CheckResult(name="tests", status=CheckStatus.FAILED, output=output)
-    return results, results.keep("a" * 64, told, reusable=True)
+    result = CheckResult(name="tests", status=CheckStatus.FAILED, output=output)
+    return results, results.keep("a" * 64, result, reusable=True)
 
 
 def test_a_short_log_is_whole(tmp_path: Path) -> None:

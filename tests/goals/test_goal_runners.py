@@ -15,13 +15,13 @@ from genba.testing.goal_doubles import ScriptedGoals
 
 
 def scripted() -> ScriptedGoals:
-    told: dict[str, Sequence[CheckResult]] = {
+    values: dict[str, Sequence[CheckResult]] = {
         "tests_pass": [CheckResult("tests_pass", CheckStatus.PASSED)],
         "lint_passes": [CheckResult("lint_passes", CheckStatus.FAILED)],
         "custom_script": [CheckResult("custom_script", CheckStatus.ERROR)],
         "commits_exist": [CheckResult("commits_exist", CheckStatus.ERROR)],
     }
-    return ScriptedGoals(told)
+    return ScriptedGoals(values)
 
 
 class TestGoalRunners(GoalRunnerConformance):

@@ -82,9 +82,9 @@ def test_an_environment_with_the_project_installed_is_the_projects_own(project: 
     genba = installed_at(tmp_path / "somewhere")
     assert prefix_of_goals(genba, project) != str(tmp_path / "somewhere")
 
-    told = next((tmp_path / "somewhere").glob("lib/python*/site-packages")) / "shop-1.dist-info"
-    told.mkdir()
-    (told / "direct_url.json").write_text(json.dumps({"url": project.root.as_uri(), "dir_info": {"editable": True}}))
+    result = next((tmp_path / "somewhere").glob("lib/python*/site-packages")) / "shop-1.dist-info"
+    result.mkdir()
+    (result / "direct_url.json").write_text(json.dumps({"url": project.root.as_uri(), "dir_info": {"editable": True}}))
     assert prefix_of_goals(genba, project) == str(tmp_path / "somewhere")
 
 

@@ -536,8 +536,8 @@ async def test_a_gitleaks_that_is_too_old_is_replaced(
     by_gitleaks: Scan, repository: Repository, tmp_path: Path
 ) -> None:
     by_gitleaks.binary = tmp_path / "gitleaks"
-    said = shlex.quote('Error: unknown command "git" for "gitleaks"')
-    by_gitleaks.binary.write_text(f"#!/bin/sh\necho {said} >&2\nexit 126\n")
+    output = shlex.quote('Error: unknown command "git" for "gitleaks"')
+    by_gitleaks.binary.write_text(f"#!/bin/sh\necho {output} >&2\nexit 126\n")
     by_gitleaks.binary.chmod(0o755)
     repository.commit({"x.py": f"c = '{TOKEN}'\n"})
 

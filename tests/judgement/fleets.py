@@ -42,13 +42,13 @@ def task(number: int, **more: Any) -> Task:
 def session(number: int, **more: Any) -> FleetSession:
     """A session that runs; with `waits_for` one that waits."""
     status = "waiting" if "waits_for" in more else "running"
-    told = {"run": f"run-{number}", "agent": "iterator", "attempt": 1, "provider": "north", "status": status}
-    return FleetSession(task=number, **{**told, "base_branch": "main", "branch": f"genba/{number}-x", **more})
+    values = {"run": f"run-{number}", "agent": "iterator", "attempt": 1, "provider": "north", "status": status}
+    return FleetSession(task=number, **{**values, "base_branch": "main", "branch": f"genba/{number}-x", **more})
 
 
 def failure(number: int, attempt: int, **more: Any) -> FleetSession:
-    told = {"run": f"run-{number}-{attempt}", "status": "ended", "outcome": "failed", "reason": "tests_pass failed"}
-    return session(number, **{**told, "attempt": attempt, "ended_at": BEFORE, **more})
+    values = {"run": f"run-{number}-{attempt}", "status": "ended", "outcome": "failed", "reason": "tests_pass failed"}
+    return session(number, **{**values, "attempt": attempt, "ended_at": BEFORE, **more})
 
 
 def verified(number: int, waits_for: WaitsFor = WaitsFor.MERGE, **more: Any) -> FleetSession:
@@ -60,13 +60,13 @@ def in_review(number: int, **more: Any) -> Task:
 
 
 def entry(number: int, status: EntryStatus = EntryStatus.QUEUED, **more: Any) -> MergeEntry:
-    told = {"id": number, "run": f"run-{number}", "branch": f"genba/{number}-x", "commit": COMMIT, "target": "main"}
-    return MergeEntry(task=number, status=status, **{**told, "enqueued_at": BEFORE, **more})
+    values = {"id": number, "run": f"run-{number}", "branch": f"genba/{number}-x", "commit": COMMIT, "target": "main"}
+    return MergeEntry(task=number, status=status, **{**values, "enqueued_at": BEFORE, **more})
 
 
 def asked(number: int, kind: EscalationKind, status: str = "open", **more: Any) -> Escalation:
-    told = {"question": "which one?", "run": f"run-{number}", "status": status, "answered_at": BEFORE}
-    return Escalation(task=number, kind=kind, **{**told, **more})
+    values = {"question": "which one?", "run": f"run-{number}", "status": status, "answered_at": BEFORE}
+    return Escalation(task=number, kind=kind, **{**values, **more})
 
 
 def plan(number: int, parts: int = 2, **more: Any) -> Plan:
@@ -85,8 +85,8 @@ def review_task(number: int, of: int, **more: Any) -> Task:
 def field(*tasks: Task, **more: Any) -> FleetSnapshot:
     """A field with these tasks; the open ones are ready, unless it is said which are."""
     ready = tuple(one.number for one in tasks if one.status is TaskStatus.OPEN)
-    told = {"now": NOW, "tasks": {one.number: one for one in tasks}, "ready": ready, "authors": _authors(more)}
-    return FleetSnapshot(**{**told, **more})
+    values = {"now": NOW, "tasks": {one.number: one for one in tasks}, "ready": ready, "authors": _authors(more)}
+    return FleetSnapshot(**{**values, **more})
 
 
 def _authors(more: dict[str, Any]) -> dict[int, frozenset[str]]:

@@ -68,8 +68,8 @@ def test_a_question_waits_for_its_answer() -> None:
 
 
 def test_the_answer_goes_to_the_same_session_and_not_to_a_new_one() -> None:
-    told = asked(1, EscalationKind.QUESTION, "answered", answer="MIT", evidence={"part": 2})
-    found = decide(field(task(1), sessions=(_asks(part=2),), escalations=(told,)))
+    result = asked(1, EscalationKind.QUESTION, "answered", answer="MIT", evidence={"part": 2})
+    found = decide(field(task(1), sessions=(_asks(part=2),), escalations=(result,)))
     onward = only(Continue, found)
     assert (onward.run, onward.part, onward.cause) == ("run-1", 3, Cause.ANSWER)
     assert onward.gap is not None
@@ -78,14 +78,14 @@ def test_the_answer_goes_to_the_same_session_and_not_to_a_new_one() -> None:
 
 
 def test_the_answer_to_an_earlier_question_is_not_taken_for_this_one() -> None:
-    told = asked(1, EscalationKind.QUESTION, "answered", answer="MIT", evidence={"part": 1})
-    here = field(task(1, status=TaskStatus.IN_PROGRESS), sessions=(_asks(part=2),), escalations=(told,))
+    result = asked(1, EscalationKind.QUESTION, "answered", answer="MIT", evidence={"part": 1})
+    here = field(task(1, status=TaskStatus.IN_PROGRESS), sessions=(_asks(part=2),), escalations=(result,))
     assert only(Escalate, decide(here)).escalation.question == "MIT or Apache?"
 
 
 def test_a_question_that_is_rejected_ends_the_session() -> None:
-    told = asked(1, EscalationKind.QUESTION, "rejected", answer="drop it")
-    here = field(task(1, status=TaskStatus.BLOCKED), sessions=(_asks(),), escalations=(told,))
+    result = asked(1, EscalationKind.QUESTION, "rejected", answer="drop it")
+    here = field(task(1, status=TaskStatus.BLOCKED), sessions=(_asks(),), escalations=(result,))
     assert only(EndSession, decide(here)).reason == "its question was rejected: drop it"
 
 
@@ -235,13 +235,13 @@ def test_findings_go_back_to_the_author() -> None:
 
 def test_after_the_rounds_of_review_a_person_approves_or_says_what_is_missing() -> None:
     wants = review(2, 1, status="changes", findings=("should: x",))
-    told = settings(review={"rounds": 2})
+    result = settings(review={"rounds": 2})
     here = field(_reviewed("ai"), sessions=(_judged(reviews=2),), reviews=(wants,))
-    escalated = only(Escalate, decide(here, told)).escalation
+    escalated = only(Escalate, decide(here, result)).escalation
     assert escalated.evidence["findings"] == ["should: x"]
     no = asked(1, EscalationKind.REVIEW, "rejected", answer="rename it", commit=COMMIT, evidence={"round": 2})
     here = field(_reviewed("ai"), sessions=(_judged(reviews=2),), reviews=(wants,), escalations=(no,))
-    onward = only(Continue, decide(here, told))
+    onward = only(Continue, decide(here, result))
     assert onward.gap is not None
     assert "rename it" in onward.gap.output
 
@@ -308,11 +308,11 @@ def test_a_session_of_a_task_that_has_ended_ends() -> None:
 
 def test_work_that_leaves_the_queue_again_and_again_is_put_to_a_person() -> None:
     out = entry(1, EntryStatus.WITHDRAWN, detail="genba/1-x is gone", finished_at=NOW)
-    told = settings(merge={"rounds": 2})
+    result = settings(merge={"rounds": 2})
 
     def with_(rounds: int, *told_before: Escalation) -> tuple[Move, ...]:
         here = field(in_review(1), sessions=(verified(1, rounds=rounds),), entries=(out,), escalations=told_before)
-        return decide(here, told)
+        return decide(here, result)
 
     assert only(Continue, with_(1)).cause is Cause.RESUMED
     found = only(Escalate, with_(2)).escalation
@@ -323,13 +323,13 @@ def test_work_that_leaves_the_queue_again_and_again_is_put_to_a_person() -> None
 
 
 def test_a_closure_that_fails_is_tried_again_later_each_time_and_then_put_to_a_person() -> None:
-    told = settings(attempts={"backoff_seconds": 10, "max": 3})
+    result = settings(attempts={"backoff_seconds": 10, "max": 3})
     landed = "e" * 40
 
     def with_(failed_at: str, *told_before: Escalation) -> tuple[Move, ...]:
         tried = verified(1, WaitsFor.MERGE, part=3, reason="the push was refused", heartbeat_at=failed_at)
         merged = entry(1, EntryStatus.MERGED, landed=landed, finished_at="2026-03-01T11:58:00.000000Z")
-        return decide(field(in_review(1), sessions=(tried,), entries=(merged,), escalations=told_before), told)
+        return decide(field(in_review(1), sessions=(tried,), entries=(merged,), escalations=told_before), result)
 
     assert only(Continue, with_("2026-03-01T11:58:05.000000Z")).cause is Cause.LANDED
     wait = wait_of(1, with_("2026-03-01T11:59:10.000000Z"))
@@ -350,12 +350,12 @@ def test_a_closure_that_fails_is_tried_again_later_each_time_and_then_put_to_a_p
 
 
 def test_a_closure_that_met_a_full_disk_is_tried_until_there_is_room_and_nobody_is_asked() -> None:
-    told = settings(attempts={"backoff_seconds": 10, "max": 3})
+    result = settings(attempts={"backoff_seconds": 10, "max": 3})
 
     def with_(failed_at: str) -> tuple[Move, ...]:
         cut = verified(1, WaitsFor.RESUME, part=9, reason="the disk is full", heartbeat_at=failed_at)
         merged = entry(1, EntryStatus.MERGED, landed="f00", finished_at="2026-02-01T00:00:00.000000Z")
-        return decide(field(in_review(1), sessions=(cut,), entries=(merged,)), told)
+        return decide(field(in_review(1), sessions=(cut,), entries=(merged,)), result)
 
     wait = wait_of(1, with_("2026-03-01T11:59:55.000000Z"))
     assert (wait.kind, wait.until) == (WaitReason.BACKOFF, "2026-03-01T12:00:05.000000Z")

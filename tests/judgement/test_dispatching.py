@@ -139,8 +139,8 @@ def test_little_free_disk_keeps_everything_from_beginning() -> None:
 
 
 def test_sessions_that_begin_at_one_look_share_the_free_memory() -> None:
-    told = settings(work={"min_free_memory_mb": 100, "memory_per_worker_mb": 300})
-    found = decide(field(task(1), task(2), task(3)), told, resources=Resources(free_memory_mb=600))
+    result = settings(work={"min_free_memory_mb": 100, "memory_per_worker_mb": 300})
+    found = decide(field(task(1), task(2), task(3)), result, resources=Resources(free_memory_mb=600))
     assert started(found) == [1, 2]
 
 

@@ -131,8 +131,8 @@ def test_test_added_tells_what_is_added_and_what_is_hollow() -> None:
     assert judged(wanted.TestAdded(), WORK).detail == "adds no test"
     assert judged(wanted.TestAdded(pattern="*.test.*"), made).detail == "adds no test that fits *.test.*"
     hollow = branch({}, {"tests/test_a.py": "def test_a():\n    pass\n"})
-    told = "adds no test; what it adds can never fail: tests/test_a.py::test_a"
-    assert judged(wanted.TestAdded(), hollow).detail == told
+    message = "adds no test; what it adds can never fail: tests/test_a.py::test_a"
+    assert judged(wanted.TestAdded(), hollow).detail == message
 
 
 def test_tests_that_must_fail_on_the_base_are_run_unless_there_are_none() -> None:

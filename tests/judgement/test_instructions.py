@@ -431,8 +431,8 @@ def test_messages_and_warnings_are_told_before_the_last_line() -> None:
 
 @pytest.mark.parametrize("language", WORDS)
 def test_every_reason_to_stop_is_told_in_words(language: str) -> None:
-    told = {write(decide(msgspec.structs.replace(WORKER, ending=reason)), language) for reason in ExitReason}
-    assert len(told) == len(ExitReason)
+    result = {write(decide(msgspec.structs.replace(WORKER, ending=reason)), language) for reason in ExitReason}
+    assert len(result) == len(ExitReason)
 
 
 def test_work_that_was_red_too_often_is_told_apart_from_asking_too_often() -> None:
@@ -583,8 +583,8 @@ def test_the_instructions_of_a_project_are_read_with_it(tmp_path: Path) -> None:
         "wait": "Have some tea.",
         "wait.ja": "お茶をどうぞ。",
     }
-    told = write(decide(STATES["wait"]), project.fleet.workflow.language, project.instructions)
-    assert told.startswith("お茶をどうぞ。")
+    result = write(decide(STATES["wait"]), project.fleet.workflow.language, project.instructions)
+    assert result.startswith("お茶をどうぞ。")
 
 
 def test_everything_that_is_wrong_is_told_at_once_with_the_settings(tmp_path: Path) -> None:

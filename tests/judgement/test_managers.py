@@ -70,7 +70,7 @@ def test_a_manager_is_woken_when_its_parts_have_ended() -> None:
 
 def test_a_manager_is_woken_when_a_part_is_blocked_and_not_again_once_a_person_has_it() -> None:
     blocked = _part(2, status=TaskStatus.BLOCKED, blocker=Blocker(BlockerKind.FAILED, "3 of 3 attempts failed"))
-    told = field(_managed(2, status=TaskStatus.IN_PROGRESS), blocked, sessions=(_manager(waits_for=WaitsFor.PARTS),))
+    result = field(_managed(2, status=TaskStatus.IN_PROGRESS), blocked, sessions=(_manager(waits_for=WaitsFor.PARTS),))
     with_person = field(
         _managed(2, status=TaskStatus.IN_PROGRESS),
         blocked,
@@ -78,7 +78,7 @@ def test_a_manager_is_woken_when_a_part_is_blocked_and_not_again_once_a_person_h
         escalations=(asked(2, EscalationKind.STOPPED, evidence={"by": "run-1"}),),
     )
 
-    assert only(Continue, _moves(told)).cause is Cause.WOKEN
+    assert only(Continue, _moves(result)).cause is Cause.WOKEN
     assert not [move for move in _moves(with_person) if isinstance(move, Continue)]
 
 
@@ -170,10 +170,10 @@ def test_a_manager_whose_parts_were_all_cancelled_begins_anew() -> None:
 
 
 def test_only_another_manager_takes_the_place_of_a_manager_that_failed() -> None:
-    told = settings(attempts={"per_agent": 1, "max": 3, "alternates": ["builder", "chief"]})
+    result = settings(attempts={"per_agent": 1, "max": 3, "alternates": ["builder", "chief"]})
     here = field(_managed(), ready=(1,), failures={1: (failure(1, 1, agent="lead", purpose=Purpose.MANAGE),)})
     chief = Agent(name="chief", provider="north", manages=True)
 
-    begun = only(Start, decide(here, told, agents=(*EVERYBODY, chief)))
+    begun = only(Start, decide(here, result, agents=(*EVERYBODY, chief)))
 
     assert (begun.agent, begun.purpose) == ("chief", Purpose.MANAGE)

@@ -103,8 +103,8 @@ def test_a_phase_alone_completes_nothing(role: Hierarchy) -> None:
 
 @pytest.mark.parametrize("role", Hierarchy)
 def test_a_red_verdict_after_the_green_one_counts(role: Hierarchy) -> None:
-    told = {"hierarchy": role, "phase": Phase.COMPLETED, "verified": "c0ffee", "evidence": RED}
-    assert decide(worker(step(8, S.DONE), **told)).action is K.REWORK
+    values = {"hierarchy": role, "phase": Phase.COMPLETED, "verified": "c0ffee", "evidence": RED}
+    assert decide(worker(step(8, S.DONE), **values)).action is K.REWORK
 
 
 def test_unread_messages_are_told_with_every_action() -> None:
@@ -191,14 +191,14 @@ def test_steps_that_are_left_come_before_a_verdict_on_the_whole() -> None:
 
 @pytest.mark.parametrize("role", Hierarchy)
 def test_work_that_is_red_too_often_ends_the_session(role: Hierarchy) -> None:
-    told = {"hierarchy": role, "evidence": RED, "reworks": 10, "most_reworks": 10}
-    assert exits(worker(step(8, S.DONE), **told)) == ExitReason.NO_PROGRESS
-    assert decide(worker(step(8, S.DONE), **told)).evidence == RED
+    values = {"hierarchy": role, "evidence": RED, "reworks": 10, "most_reworks": 10}
+    assert exits(worker(step(8, S.DONE), **values)) == ExitReason.NO_PROGRESS
+    assert decide(worker(step(8, S.DONE), **values)).evidence == RED
 
 
 def test_a_step_that_is_red_too_often_ends_the_session() -> None:
-    told = {"evidence": Evidence(task=8), "reworks": 2, "most_reworks": 2}
-    assert exits(worker(step(8, S.IN_PROGRESS), **told)) == ExitReason.NO_PROGRESS
+    values = {"evidence": Evidence(task=8), "reworks": 2, "most_reworks": 2}
+    assert exits(worker(step(8, S.IN_PROGRESS), **values)) == ExitReason.NO_PROGRESS
 
 
 def test_work_that_cannot_be_judged_comes_back_only_so_often() -> None:
@@ -293,8 +293,8 @@ def test_a_manager_that_takes_the_place_of_a_worker_is_sent_home() -> None:
 
 
 def test_a_guest_may_wait_as_long_as_it_likes() -> None:
-    told = {"spawned": False, "crowded": True, "waited_seconds": 9_999, "repeats": 999}
-    assert decide(manager(given(8), **told)).action is K.WAIT
+    values = {"spawned": False, "crowded": True, "waited_seconds": 9_999, "repeats": 999}
+    assert decide(manager(given(8), **values)).action is K.WAIT
 
 
 def test_a_manager_handles_what_is_blocked_before_it_gives_anything_away() -> None:
@@ -406,11 +406,11 @@ def test_a_manager_without_room_for_a_mending_subtask_claims_again_or_asks() -> 
 
 
 def test_whoever_asks_again_and_again_is_warned_and_then_told_to_stop() -> None:
-    told = [decide(worker(repeats=repeats, most_repeats=4)) for repeats in range(5)]
-    assert [action.action for action in told] == [K.CREATE_SUBTASKS] * 4 + [K.EXIT]
-    assert [bool(action.warning) for action in told] == [False, False, True, True, False]
-    assert told[4].reason == ExitReason.NO_PROGRESS
-    assert told[2].warning == "Nothing has changed since you asked 2 times. After 4 times you are told to stop."
+    lines = [decide(worker(repeats=repeats, most_repeats=4)) for repeats in range(5)]
+    assert [action.action for action in lines] == [K.CREATE_SUBTASKS] * 4 + [K.EXIT]
+    assert [bool(action.warning) for action in lines] == [False, False, True, True, False]
+    assert lines[4].reason == ExitReason.NO_PROGRESS
+    assert lines[2].warning == "Nothing has changed since you asked 2 times. After 4 times you are told to stop."
 
 
 def test_a_guest_that_makes_no_progress_is_told_to_stop_as_well() -> None:
@@ -464,7 +464,7 @@ def test_a_plan_that_is_sent_again_reaches_the_one_who_has_the_first() -> None:
 
 def test_the_reference_tells_every_action_tool_reason_text_and_placeholder() -> None:
     page = (Path(__file__).parents[2] / "docs/reference/workflow.md").read_text("utf-8")
-    told = {word for span in re.findall(r"`([^`\n]+)`", page) for word in re.findall(r"[\w-]+", span)}
+    result = {word for span in re.findall(r"`([^`\n]+)`", page) for word in re.findall(r"[\w-]+", span)}
     fields = {field.name for field in msgspec.structs.fields(Action)}
     wanted = {*ActionKind, *Tool, *ExitReason, *NAMES, *PLACEHOLDERS, *fields} - {T.AUTHENTICATE}
-    assert {str(word) for word in wanted} - told == set()
+    assert {str(word) for word in wanted} - result == set()

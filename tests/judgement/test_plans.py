@@ -96,8 +96,8 @@ def test_what_is_not_shaped_like_a_plan_is_told_by_its_place() -> None:
     read = read_plan({"subtasks": [{"key": 1, "titel": "x"}], "extra": 1}, TASK, LIMITS)
 
     assert isinstance(read, tuple)
-    told = {problem.path: problem.message for problem in read}
-    assert set(told) == {"subtasks[0].key", "subtasks[0].titel", "subtasks[0].title", "extra"}
+    values = {problem.path: problem.message for problem in read}
+    assert set(values) == {"subtasks[0].key", "subtasks[0].titel", "subtasks[0].title", "extra"}
 
 
 def test_a_circle_is_named() -> None:

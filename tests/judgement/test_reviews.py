@@ -63,9 +63,9 @@ def test_the_words_of_other_reviewers_are_understood() -> None:
 
 
 def test_changes_without_a_finding_are_no_verdict() -> None:
-    told = "verdict: wants changes, and no finding says which"
-    assert problems({"verdict": "changes", "findings": []}) == [told]
-    assert problems({"verdict": "changes", "findings": [{"text": "nice", "severity": "note"}]}) == [told]
+    message = "verdict: wants changes, and no finding says which"
+    assert problems({"verdict": "changes", "findings": []}) == [message]
+    assert problems({"verdict": "changes", "findings": [{"text": "nice", "severity": "note"}]}) == [message]
 
 
 def test_an_approval_with_something_that_must_be_changed_is_no_verdict() -> None:

@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 
 from tests.mcp.door import Door, open_house
-from tests.workflow.house import House
+from tests.workflow.context import House
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
+async def context(tmp_path: Path) -> AsyncIterator[House]:
     async with open_house(tmp_path) as made:
         yield made
 
 
 @pytest.fixture
-async def door(house: House) -> AsyncIterator[Door]:
-    async with Door.opened(house) as made:
+async def door(context: House) -> AsyncIterator[Door]:
+    async with Door.opened(context) as made:
         yield made

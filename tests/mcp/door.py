@@ -17,7 +17,7 @@ from mcp.types import CallToolResult
 from genba.blackboard.tasks.board import Blackboard
 from genba.definitions.project.work_sections import FleetSettings
 from genba.entrypoints.mcp.http import serve_port
-from tests.workflow.house import House
+from tests.workflow.context import House
 
 MODERN = "2026-07-28"
 LEGACY = "2025-11-25"
@@ -49,16 +49,16 @@ async def open_house(folder: Path, settings: FleetSettings | None = None) -> Asy
 class Door:
     """Where the server answers, and how it is asked."""
 
-    def __init__(self, url: str, house: House) -> None:
+    def __init__(self, url: str, context: House) -> None:
         self.url = url
-        self.house = house
+        self.context = context
         self.port = urlsplit(url).port or 0
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def opened(cls, house: House) -> AsyncIterator["Door"]:
-        async with serve_port(house.service, "127.0.0.1", 0) as url:
-            yield cls(url, house)
+    async def opened(cls, context: House) -> AsyncIterator["Door"]:
+        async with serve_port(context.service, "127.0.0.1", 0) as url:
+            yield cls(url, context)
 
     @contextlib.asynccontextmanager
     async def client(self, mode: str = "auto", **headers: str) -> AsyncIterator[Client]:
@@ -70,7 +70,7 @@ class Door:
 
     async def credential(self, task: int, agent: str = "writer") -> str:
         """The secret of an instance that was started for a task."""
-        return await self.house.runs.credential(self.house.begin(task, agent))
+        return await self.context.runs.credential(self.context.begin(task, agent))
 
     async def raw(
         self,

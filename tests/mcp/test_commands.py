@@ -308,10 +308,10 @@ def test_the_real_claude_reads_what_was_written(project: Project) -> None:
     cli("claude")
     project.genba("mcp", "install", "claude-code", check=0)
 
-    said = asked(project, "claude", "mcp", "get", "genba")
+    output = asked(project, "claude", "mcp", "get", "genba")
 
-    assert "Project config" in said
-    assert "Args: mcp" in said
+    assert "Project config" in output
+    assert "Args: mcp" in output
 
 
 def test_the_real_claude_is_asked_to_keep_it_for_the_user(project: Project) -> None:
@@ -323,18 +323,18 @@ def test_the_real_claude_is_asked_to_keep_it_for_the_user(project: Project) -> N
         done = project.genba("mcp", "install", "claude-code", "--user", check=0, PATH=path)
         assert "claude has genba" in done.out
 
-    said = asked(project, "claude", "mcp", "get", "genba")
-    assert "User config" in said
-    assert "Connected" in said
+    output = asked(project, "claude", "mcp", "get", "genba")
+    assert "User config" in output
+    assert "Connected" in output
 
 
 def test_the_real_codex_reads_what_was_written(project: Project) -> None:
     cli("codex")
     project.genba("mcp", "install", "codex", "--user", check=0)
 
-    said = asked(project, "codex", "mcp", "list", "--json")
+    output = asked(project, "codex", "mcp", "list", "--json")
 
-    server = json.loads(said[said.index("[\n") : said.rindex("]") + 1])[0]
+    server = json.loads(output[output.index("[\n") : output.rindex("]") + 1])[0]
     assert (server["name"], server["transport"]["args"]) == ("genba", ["mcp"])
     assert server["transport"]["env_vars"] == ["GENBA_PASSKEY", "GENBA_AGENT_ID"]
 
@@ -344,7 +344,7 @@ def test_the_real_opencode_connects_to_what_was_written(project: Project) -> Non
     project.issue(1, "Build a kite")
     project.genba("mcp", "install", "opencode", check=0)
 
-    said = asked(project, "opencode", "mcp", "list")
+    output = asked(project, "opencode", "mcp", "list")
 
-    assert "genba" in said
-    assert "connected" in said
+    assert "genba" in output
+    assert "connected" in output

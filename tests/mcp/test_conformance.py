@@ -21,7 +21,7 @@ from tests.mcp.door import Door
 from tests.mcp.fixtures import FIXTURES
 from tests.preloaded import GENBA
 from tests.project import Project
-from tests.workflow.house import House
+from tests.workflow.context import House
 
 HERE = Path(__file__).parent
 APPLIES_2026 = {
@@ -46,11 +46,11 @@ APPLIES_2025 = {
 
 
 @pytest.fixture
-async def fixtures(house: House) -> AsyncIterator[str]:
+async def fixtures(context: House) -> AsyncIterator[str]:
     """Our own server with the tools of the suite beside ours."""
-    server = build(house.service, HttpLine("http"), FIXTURES)
+    server = build(context.service, HttpLine("http"), FIXTURES)
     listening = bound_port("127.0.0.1", 0, "genba mcp --http --port=0")
-    async with serving(application(house.service, server=server), listening):
+    async with serving(application(context.service, server=server), listening):
         yield f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
 
 
@@ -65,12 +65,12 @@ async def output(words: list[str], cwd: Path, **environment: str) -> tuple[int, 
     )
     try:
         async with asyncio.timeout(300):
-            said, _ = await process.communicate()
+            printed, _ = await process.communicate()
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    return process.returncode or 0, said.decode(errors="replace")
+    return process.returncode or 0, printed.decode(errors="replace")
 
 
 def counted(said: str) -> dict[str, tuple[int, int]]:
@@ -92,11 +92,11 @@ async def test_every_scenario_that_applies_passes_and_no_other_is_excused(
 ) -> None:
     excused = ["--expected-failures", str(HERE / f"conformance-{version}.yml")]
 
-    code, said = await output([*check(name), "server", "--url", fixtures, *words, *excused], tmp_path)
+    code, printed = await output([*check(name), "server", "--url", fixtures, *words, *excused], tmp_path)
 
-    assert code == 0, said[-6000:]
-    found = counted(said)
-    assert {name: found.get(name) for name in applies} == applies, said[-6000:]
+    assert code == 0, printed[-6000:]
+    found = counted(printed)
+    assert {name: found.get(name) for name in applies} == applies, printed[-6000:]
 
 
 @pytest.mark.parametrize("version", ["2026-07-28", "2025-11-25"])
@@ -111,28 +111,28 @@ async def test_a_stale_excuse_fails_the_run(fixtures: str, tmp_path: Path) -> No
     stale.write_text("server:\n  - tools-list\n", encoding="utf-8")
     words = [*check("conformance"), "server", "--url", fixtures, "--scenario", "tools-list"]
 
-    code, said = await output([*words, "--expected-failures", str(stale)], tmp_path)
+    code, printed = await output([*words, "--expected-failures", str(stale)], tmp_path)
 
-    assert code == 1, said
-    assert "tale" in said
+    assert code == 1, printed
+    assert "tale" in printed
 
 
 # ── the inspector ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 async def inspected(folder: Path, *words: str, **environment: str) -> tuple[int, Any]:
-    code, said = await output(
+    code, printed = await output(
         [*check("mcp-inspector"), "--cli", "--connect-timeout", "90000", *words], folder, **environment
     )
     try:
-        return code, json.JSONDecoder().raw_decode(said, said.index("{"))[0]
+        return code, json.JSONDecoder().raw_decode(printed, printed.index("{"))[0]
     except ValueError:
-        return code, said
+        return code, printed
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
 async def test_the_inspector_lists_and_calls_the_tools(door: Door, tmp_path: Path, era: str) -> None:
-    caller = await door.house.spawn(door.house.task())
+    caller = await door.context.spawn(door.context.task())
     words = [door.url, "--transport", "http", "--protocol-era", era]
     header = ["--header", f"Authorization: Bearer {caller.token}"]
 

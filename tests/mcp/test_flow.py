@@ -13,7 +13,7 @@ from mcp.types import CallToolResult
 from genba.definitions.project.work_sections import FleetSettings, WorkflowSettings
 from genba.entrypoints.mcp.http import serve_socket
 from tests.mcp.door import MODES, Door, error, open_house, told
-from tests.workflow.house import House
+from tests.workflow.context import House
 
 
 class Asker:
@@ -44,7 +44,7 @@ async def authenticated(client: Client, **arguments: str) -> Asker:
     return Asker(client, seated["session_token"])
 
 
-async def walk(asker: Asker, house: House, task: int) -> None:
+async def walk(asker: Asker, context: House, task: int) -> None:
     """From the first question to the exit."""
     assert await asker.next() == "get_task"
     brief = await asker.told("get_my_task")
@@ -66,7 +66,7 @@ async def walk(asker: Asker, house: House, task: int) -> None:
         await asker.told("save_context", progress="cut", next_steps="glue")
         assert (await asker.told("update_task_status", task_id=number, status="done"))["done"]
     assert await asker.next() == "report_completion"
-    house.desk.script[task] = [False, True]
+    context.desk.script[task] = [False, True]
     claimed = await asker.told("report_completed", summary="It flies.")
     assert not claimed["verified"]
     assert claimed["evidence"]["task"] == task
@@ -78,20 +78,20 @@ async def walk(asker: Asker, house: House, task: int) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_worker_walks_through_its_whole_task(door: Door, mode: str) -> None:
-    task = door.house.task()
+    task = door.context.task()
     secret = await door.credential(task)
 
     async with door.client(mode, Authorization=f"Bearer {secret}") as client:
         asker = await authenticated(client)
-        await walk(asker, door.house, task)
+        await walk(asker, door.context, task)
         assert error(await asker.call("get_next_action"))["code"] == "not_authenticated"
 
-    assert [piece.split(": ")[1] for piece in door.house.children(task)] == ["done", "done"]
+    assert [piece.split(": ")[1] for piece in door.context.children(task)] == ["done", "done"]
 
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_token_in_the_header_needs_no_argument(door: Door, mode: str) -> None:
-    caller = await door.house.spawn(door.house.task())
+    caller = await door.context.spawn(door.context.task())
 
     async with door.client(mode, Authorization=f"Bearer {caller.token}") as client:
         assert await Asker(client).next() == "get_task"
@@ -99,8 +99,8 @@ async def test_a_token_in_the_header_needs_no_argument(door: Door, mode: str) ->
 
 
 async def test_a_guest_shows_its_passkey_in_the_header_and_its_name_in_another(door: Door) -> None:
-    task = door.house.task()
-    agent, passkey = await door.house.guest("visitor")
+    task = door.context.task()
+    agent, passkey = await door.context.guest("visitor")
 
     async with door.client(Authorization=f"Bearer {passkey}", **{"Genba-Agent": agent}) as client:
         asker = await authenticated(client)
@@ -110,22 +110,22 @@ async def test_a_guest_shows_its_passkey_in_the_header_and_its_name_in_another(d
 
 
 async def test_a_guest_may_also_say_it_all_in_the_call(door: Door) -> None:
-    door.house.task()
-    agent, passkey = await door.house.guest("visitor")
+    door.context.task()
+    agent, passkey = await door.context.guest("visitor")
 
     async with door.client() as client:
-        asker = await authenticated(client, agent_id=agent, passkey=passkey, project_id=door.house.project)
+        asker = await authenticated(client, agent_id=agent, passkey=passkey, project_id=door.context.project)
         assert await asker.next() == "get_task"
         await asker.told("logout")
 
 
-async def test_a_socket_in_the_file_system_serves_the_same(house: House, tmp_path: Path) -> None:
+async def test_a_socket_in_the_file_system_serves_the_same(context: House, tmp_path: Path) -> None:
     path = tmp_path / "genba.sock"
-    task = house.task()
-    secret = await house.runs.credential(house.begin(task))
+    task = context.task()
+    secret = await context.runs.credential(context.begin(task))
     path.touch()
 
-    async with serve_socket(house.service, path):
+    async with serve_socket(context.service, path):
         assert path.is_socket()
         assert path.stat().st_mode & 0o777 == 0o600
         carried = {"Authorization": f"Bearer {secret}"}
@@ -133,16 +133,16 @@ async def test_a_socket_in_the_file_system_serves_the_same(house: House, tmp_pat
         async with httpx2.AsyncClient(transport=transport, headers=carried) as http_client:
             reached = streamable_http_client("http://127.0.0.1:1/mcp", http_client=http_client)
             async with Client(reached) as client:
-                await walk(await authenticated(client), house, task)
+                await walk(await authenticated(client), context, task)
 
     assert not path.exists()
 
 
-async def test_a_server_that_follows_another_at_a_socket_takes_its_place(house: House, tmp_path: Path) -> None:
+async def test_a_server_that_follows_another_at_a_socket_takes_its_place(context: House, tmp_path: Path) -> None:
     path = tmp_path / "genba.sock"
-    caller = await house.spawn(house.task())
+    caller = await context.spawn(context.task())
 
-    async with serve_socket(house.service, path), serve_socket(house.another(), path):
+    async with serve_socket(context.service, path), serve_socket(context.another(), path):
         transport = httpx2.AsyncHTTPTransport(uds=str(path))
         carried = {"Authorization": f"Bearer {caller.token}"}
         async with httpx2.AsyncClient(transport=transport, headers=carried) as http_client:
@@ -152,9 +152,9 @@ async def test_a_server_that_follows_another_at_a_socket_takes_its_place(house: 
     assert not path.exists()
 
 
-async def test_a_server_that_dies_is_replaced_between_any_two_calls(house: House) -> None:
-    task = house.task()
-    secret = await house.runs.credential(house.begin(task))
+async def test_a_server_that_dies_is_replaced_between_any_two_calls(context: House) -> None:
+    task = context.task()
+    secret = await context.runs.credential(context.begin(task))
     token = ""
     calls: list[tuple[str, dict[str, Any]]] = [
         ("get_my_task", {}),
@@ -162,21 +162,21 @@ async def test_a_server_that_dies_is_replaced_between_any_two_calls(house: House
         ("create_tasks_batch", {"key": "plan", "tasks": [{"title": "Cut it"}]}),
     ]
 
-    async with Door.opened(house) as door, door.client(Authorization=f"Bearer {secret}") as client:
+    async with Door.opened(context) as door, door.client(Authorization=f"Bearer {secret}") as client:
         token = (await authenticated(client)).token
     for tool, arguments in calls:
-        house.restart()
-        async with Door.opened(house) as door, door.client() as client:
+        context.restart()
+        async with Door.opened(context) as door, door.client() as client:
             await Asker(client, token).told(tool, **arguments)
 
-    assert house.children(task) == ["Cut it: open"]
+    assert context.children(task) == ["Cut it: open"]
 
 
 async def test_everything_that_tools_say_is_in_the_language_of_the_project(tmp_path: Path) -> None:
     settings = FleetSettings(workflow=WorkflowSettings(language="ja"))
     japanese = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
-    async with open_house(tmp_path, settings) as house, Door.opened(house) as door:
-        secret = await door.credential(house.task())
+    async with open_house(tmp_path, settings) as context, Door.opened(context) as door:
+        secret = await door.credential(context.task())
         async with door.client(Authorization=f"Bearer {secret}") as client:
             assert japanese.search(str(client.instructions))
             listed = (await client.list_tools()).tools
@@ -189,5 +189,5 @@ async def test_everything_that_tools_say_is_in_the_language_of_the_project(tmp_p
             helped = [await asker.told("help"), told(await client.call_tool("help", one))]
             answers += [await asker.told("report_blocked", reason="x"), await asker.told("logout")]
     assert [answer["next"] for answer in answers if not japanese.search(answer["next"])] == []
-    said = [text for answer in helped for text in (answer["text"], *answer["tools"].values())]
-    assert [text for text in said if not japanese.search(text)] == []
+    lines = [text for answer in helped for text in (answer["text"], *answer["tools"].values())]
+    assert [text for text in lines if not japanese.search(text)] == []

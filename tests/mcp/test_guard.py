@@ -16,17 +16,17 @@ async def _answers(_: Scope, __: Receive, send: Send) -> None:
 
 
 async def _status(guard: Guard, secret: str = "", address: str = "127.0.0.1") -> int:
-    told: list[Message] = []
+    lines: list[Message] = []
 
     async def receive() -> Message:
         return {"type": "http.request", "body": b""}
 
     async def send(message: Message) -> None:
-        told.append(message)
+        lines.append(message)
 
     headers = [(b"authorization", f"Bearer {secret}".encode())] if secret else []
     await guard({"type": "http", "headers": headers, "client": (address, 1)}, receive, send)
-    return int(told[0]["status"])
+    return int(lines[0]["status"])
 
 
 async def test_whoever_runs_away_with_one_secret_takes_nothing_from_others_of_its_address() -> None:

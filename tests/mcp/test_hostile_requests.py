@@ -36,8 +36,8 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 
     async def serve() -> None:
         async with (
-            open_house(tmp_path_factory.mktemp("board"), wide) as house,
-            serve_port(house.service, "127.0.0.1", 0) as url,
+            open_house(tmp_path_factory.mktemp("board"), wide) as context,
+            serve_port(context.service, "127.0.0.1", 0) as url,
         ):
             found.append(urlsplit(url).port or 0)
             ready.set()
@@ -129,8 +129,8 @@ def test_any_header_is_answered(port: int, name: str, value: str) -> None:
 
 
 async def test_the_server_of_a_fleet_serves_at_its_socket_and_leaves_nothing(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house:
-        server = WorkflowServer(house.service, serve_socket, tmp_path / "s")
+    async with open_house(tmp_path) as context:
+        server = WorkflowServer(context.service, serve_socket, tmp_path / "s")
         server.open()
         assert (tmp_path / "s").is_socket()
         server.close()

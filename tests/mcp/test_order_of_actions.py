@@ -41,8 +41,8 @@ async def test_a_worker_carries_out_its_subtasks_one_after_the_other(project: Pr
         brief = await hand.call("get_my_task")
         for number, title in ((2, "one"), (3, "two")):
             for action, status in (("start_subtask", "in_progress"), ("execute_subtask", "done")):
-                told = await hand.call("get_next_action")
-                assert (told["action"], told["subtask"]["number"]) == (action, number)
+                result = await hand.call("get_next_action")
+                assert (result["action"], result["subtask"]["number"]) == (action, number)
                 if status == "done":
                     await hand.write(title, brief)
                 await hand.call("update_task_status", task_id=number, status=status)
@@ -60,12 +60,12 @@ async def test_a_manager_gives_its_subtasks_away_and_waits(project: Project) -> 
     team = Team(project, "http")
     async with team.member("lead", "--manager") as lead, team.member("hand") as hand:
         project.genba("task", "add", "Write", "--assignee", "lead", check=0)
-        told = await planned(lead, "one")
-        assert (told["action"], told["next_subtask"]["number"]) == ("delegate", 2)
+        result = await planned(lead, "one")
+        assert (result["action"], result["next_subtask"]["number"]) == ("delegate", 2)
         await lead.call("assign_task", task_id=2, agent="hand")
         await hand.begin()
-        told = await lead.call("get_next_action")
-        assert (told["action"], [one["number"] for one in told["in_progress"]]) == ("wait", [2])
+        result = await lead.call("get_next_action")
+        assert (result["action"], [one["number"] for one in result["in_progress"]]) == ("wait", [2])
         refused = await lead.refused("update_task_status", task_id=2, status="done")
         assert refused["code"] == "out_of_order"
     team.close()

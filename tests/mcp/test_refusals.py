@@ -41,8 +41,8 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 async def test_arguments_that_do_not_fit_are_named_and_never_repeated(
     door: Door, tool: str, arguments: dict[str, Any], problem: str
 ) -> None:
-    caller = await door.house.spawn(door.house.task())
-    before = door.house.everything()
+    caller = await door.context.spawn(door.context.task())
+    before = door.context.everything()
 
     async with door.client(Authorization=f"Bearer {caller.token}") as client:
         found = error(await client.call_tool(tool, arguments))
@@ -51,25 +51,25 @@ async def test_arguments_that_do_not_fit_are_named_and_never_repeated(
     assert problem in found["message"]
     assert found["hint"].startswith(f"{tool} takes: ")
     assert "xxxx" not in json.dumps(found)
-    assert door.house.everything() == before
+    assert door.context.everything() == before
 
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_list_that_was_written_as_text_is_read(door: Door, mode: str) -> None:
-    task = door.house.task()
-    caller = await door.house.fetched(await door.house.spawn(task))
+    task = door.context.task()
+    caller = await door.context.fetched(await door.context.spawn(task))
 
     async with door.client(mode, Authorization=f"Bearer {caller.token}") as client:
         plan = json.dumps([{"title": "Cut it", "local_id": "cut"}, {"title": "Glue it", "depends_on": ["cut"]}])
         told(await client.call_tool("create_tasks_batch", {"tasks": plan}))
 
-    assert door.house.children(task) == ["Cut it: open", "Glue it: open"]
+    assert door.context.children(task) == ["Cut it: open", "Glue it: open"]
 
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_million_characters_are_refused_with_a_limit(door: Door, mode: str) -> None:
-    caller = await door.house.fetched(await door.house.spawn(door.house.task()))
-    before = door.house.everything()
+    caller = await door.context.fetched(await door.context.spawn(door.context.task()))
+    before = door.context.everything()
 
     async with door.client(mode, Authorization=f"Bearer {caller.token}") as client:
         for tool, arguments in (
@@ -82,7 +82,7 @@ async def test_a_million_characters_are_refused_with_a_limit(door: Door, mode: s
             assert found["code"] == "limit"
             assert len(json.dumps(found)) < 1000
 
-    assert door.house.everything() == before
+    assert door.context.everything() == before
 
 
 async def test_a_request_that_is_too_large_is_not_even_read(door: Door) -> None:
@@ -95,9 +95,9 @@ async def test_a_request_that_is_too_large_is_not_even_read(door: Door) -> None:
 
 
 async def test_nobody_is_told_why_they_are_not_let_in(door: Door) -> None:
-    agent, passkey = await door.house.guest("visitor")
-    secret = await door.credential(door.house.task())
-    before = door.house.everything()
+    agent, passkey = await door.context.guest("visitor")
+    secret = await door.credential(door.context.task())
+    before = door.context.everything()
     tried: list[dict[str, str]] = [
         {},
         {"agent_id": agent, "passkey": f"{passkey}x"},
@@ -117,11 +117,11 @@ async def test_nobody_is_told_why_they_are_not_let_in(door: Door) -> None:
     assert {each["code"] for each in found} == {"not_authenticated"}
     assert {each["action"] for each in found} == {"exit"}
     assert len({each["message"] for each in found}) == 1
-    assert door.house.everything() == before
+    assert door.context.everything() == before
 
 
 async def test_a_one_time_secret_is_good_once(door: Door) -> None:
-    secret = await door.credential(door.house.task())
+    secret = await door.credential(door.context.task())
 
     async with door.client(Authorization=f"Bearer {secret}") as client:
         told(await client.call_tool("authenticate", {}))
@@ -131,7 +131,7 @@ async def test_a_one_time_secret_is_good_once(door: Door) -> None:
 
 
 async def test_a_secret_that_is_no_token_opens_nothing_but_authentication(door: Door) -> None:
-    agent, passkey = await door.house.guest("visitor")
+    agent, passkey = await door.context.guest("visitor")
 
     async with door.client(Authorization=f"Bearer {passkey}", **{"Genba-Agent": agent}) as client:
         assert error(await client.call_tool("list_tasks", {}))["code"] == "not_authenticated"
@@ -139,10 +139,10 @@ async def test_a_secret_that_is_no_token_opens_nothing_but_authentication(door: 
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_the_right_code_reaches_the_caller(door: Door, mode: str) -> None:
-    house = door.house
-    task, other = house.task(), house.task("Build a boat")
-    caller = await house.spawn(task)
-    before = house.everything()
+    context = door.context
+    task, other = context.task(), context.task("Build a boat")
+    caller = await context.spawn(task)
+    before = context.everything()
 
     async with door.client(mode, Authorization=f"Bearer {caller.token}") as client:
         codes = {}
@@ -162,13 +162,13 @@ async def test_the_right_code_reaches_the_caller(door: Door, mode: str) -> None:
         "update_task_status": "out_of_order",
         "create_task": "out_of_order",
     }
-    assert house.everything() == before
+    assert context.everything() == before
 
 
 async def test_what_goes_wrong_inside_stays_inside(door: Door, caplog: pytest.LogCaptureFixture) -> None:
-    task = door.house.task()
-    caller = await door.house.fetched(await door.house.spawn(task))
-    door.house.desk.script[task] = [GitError("fatal: /somewhere/secret is locked")]
+    task = door.context.task()
+    caller = await door.context.fetched(await door.context.spawn(task))
+    door.context.desk.script[task] = [GitError("fatal: /somewhere/secret is locked")]
 
     async with door.client(Authorization=f"Bearer {caller.token}") as client:
         found = error(await client.call_tool("report_completed", {}))
@@ -179,8 +179,8 @@ async def test_what_goes_wrong_inside_stays_inside(door: Door, caplog: pytest.Lo
 
 async def test_no_secret_is_ever_logged(door: Door, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
-    agent, passkey = await door.house.guest("visitor")
-    secret = await door.credential(door.house.task())
+    agent, passkey = await door.context.guest("visitor")
+    secret = await door.credential(door.context.task())
 
     async with door.client(Authorization=f"Bearer {secret}") as client:
         token = told(await client.call_tool("authenticate", {}))["session_token"]
@@ -195,7 +195,7 @@ async def test_no_secret_is_ever_logged(door: Door, caplog: pytest.LogCaptureFix
 
 
 async def test_a_secret_that_an_agent_writes_down_is_not_kept(door: Door) -> None:
-    caller = await door.house.fetched(await door.house.spawn(door.house.task()))
+    caller = await door.context.fetched(await door.context.spawn(door.context.task()))
     bearer = {"authorization": f"Bearer {caller.token}"}
     title = f"Use {caller.token}"
     goal = {"type": "file_exists", "path": f"docs/{caller.token}"}
@@ -204,7 +204,7 @@ async def test_a_secret_that_an_agent_writes_down_is_not_kept(door: Door) -> Non
     await door.call("create_tasks_batch", {"tasks": [{"title": title, "goals": [goal]}]}, **bearer)
     await door.call("report_blocked", {"reason": f"who takes {caller.token}?"}, **bearer)
 
-    everything = str(door.house.everything())
+    everything = str(door.context.everything())
     assert caller.token not in everything
     assert "my token is [redacted]." in everything
     assert "Use [redacted]" in everything
@@ -248,21 +248,21 @@ async def test_anybody_may_ask_whether_it_lives(door: Door) -> None:
 
 async def test_ten_thousand_requests_of_a_client_that_ran_away_are_cut_short_and_hurt_nobody(tmp_path: Path) -> None:
     settings = FleetSettings(workflow=WorkflowSettings(wait_seconds=0, calls_per_minute=600, max_repeats=100_000))
-    async with open_house(tmp_path, settings) as house:
-        runaway, other = await house.spawn(house.task()), await house.spawn(house.task("Build a boat"))
-        before = house.everything()
-        async with Door.opened(house) as door:
+    async with open_house(tmp_path, settings) as context:
+        runaway, other = await context.spawn(context.task()), await context.spawn(context.task("Build a boat"))
+        before = context.everything()
+        async with Door.opened(context) as door:
             began = time.monotonic()
             seen = await _run_away(door, runaway.token, 10_000)
             more = 20 * (time.monotonic() - began)
             status, answer = await door.call("get_next_action", {}, authorization=f"Bearer {other.token}")
-        await house.service.settle()
+        await context.service.settle()
 
         assert set(seen) == {"ok", "limit", "429"}
         assert seen["ok"] <= 600 + more + 1
         assert seen["ok"] + seen["limit"] <= 1200 + 2 * more + 1
         assert (status, answer["result"]["structuredContent"]["action"]) == (200, "get_task")
-        assert house.everything() == before
+        assert context.everything() == before
 
 
 async def _run_away(door: Door, token: str, count: int) -> dict[str, int]:
@@ -287,9 +287,9 @@ async def _run_away(door: Door, token: str, count: int) -> dict[str, int]:
             writer.write(sent + b"\r\n" + body)
             answer = await reader.readuntil(b"\r\n\r\n")
             length = next(line for line in answer.lower().split(b"\r\n") if line.startswith(b"content-length:"))
-            told = await reader.readexactly(int(length.split(b":")[1]))
+            result = await reader.readexactly(int(length.split(b":")[1]))
             status = answer.split(b" ", 2)[1].decode()
-            word = status if status != "200" else ("limit" if b'"code":"limit"' in told else "ok")
+            word = status if status != "200" else ("limit" if b'"code":"limit"' in result else "ok")
             seen[word] = seen.get(word, 0) + 1
         writer.close()
         await writer.wait_closed()

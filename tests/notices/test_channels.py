@@ -45,10 +45,10 @@ class TestChannels(ChannelSuite):
 async def test_a_webhook_gets_everything_that_a_person_needs_to_decide(receiver: Receiver) -> None:
     await WebhookChannel(f"{receiver.address}/a/path").send(a_notice())
     (post,) = receiver.posts
-    told = post.json
+    result = post.json
     assert post.path == "/a/path"
-    assert told.pop("sent_at")
-    assert told == {
+    assert result.pop("sent_at")
+    assert result == {
         "version": 1,
         "event": "needs_you",
         "id": "prj_1-escalation-7",
@@ -138,8 +138,8 @@ async def test_the_address_is_never_told(receiver: Receiver, caplog: pytest.LogC
         await channel.send(a_notice())
     with pytest.raises(RemoteUnavailable) as nobody:
         await WebhookChannel(f"http://127.0.0.1:1/{secret}").send(a_notice())
-    told = f"{refused.value} {nobody.value} {channel!r} {caplog.text}"
-    assert secret not in told
+    message = f"{refused.value} {nobody.value} {channel!r} {caplog.text}"
+    assert secret not in message
     assert nobody.value.__cause__ is None
 
 

@@ -184,6 +184,6 @@ def test_gemini_works_on_an_issue_behind_walls_and_is_merged(
     assert project.git("show", "main:hello.txt") == "hello"
     asked = model.asked("run")
     assert {request.key for request in asked} == {"only-the-host-holds-this"}
-    said = str([request.body for request in asked])
-    assert "GEMINI_API_KEY=" in said
-    assert "only-the-host-holds-this" not in said
+    output = str([request.body for request in asked])
+    assert "GEMINI_API_KEY=" in output
+    assert "only-the-host-holds-this" not in output

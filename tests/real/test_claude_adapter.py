@@ -354,25 +354,25 @@ async def test_each_error_of_the_provider_has_its_kind(
     place: Place, trouble: Turn, error: type[Exception], words: str
 ) -> None:
     place.follows(trouble)
-    with pytest.raises(error) as told:
+    with pytest.raises(error) as result:
         await place.ask(allowed_tools=())
-    assert words in str(told.value)
+    assert words in str(result.value)
 
 
 async def test_a_refused_key_is_named_and_never_told(place: Place) -> None:
     place.follows(Fail(401))
-    with pytest.raises(UnrecoverableError) as told:
+    with pytest.raises(UnrecoverableError) as result:
         await place.ask(allowed_tools=())
-    assert told.value.hint == "check ANTHROPIC_API_KEY"
-    assert KEY not in str(told.value)
+    assert result.value.hint == "check ANTHROPIC_API_KEY"
+    assert KEY not in str(result.value)
     assert not any(KEY in line for _, line in place.heard)
 
 
 async def test_a_rate_limit_names_its_time_at_once(place: Place) -> None:
     place.follows(Fail(429, retry_after=37))
-    with pytest.raises(RateLimited) as told:
+    with pytest.raises(RateLimited) as result:
         await place.ask(allowed_tools=())
-    assert told.value.retry_after == pytest.approx(37, abs=2)
+    assert result.value.retry_after == pytest.approx(37, abs=2)
     assert len(place.asked()) == 1
     assert living(place.session.run) == set()
 

@@ -280,18 +280,18 @@ async def test_each_error_of_the_provider_has_its_kind(
     place: ToolPlace, trouble: Turn, error: type[Exception], words: str
 ) -> None:
     place.follows(trouble)
-    with pytest.raises(error) as told:
+    with pytest.raises(error) as result:
         await place.ask()
-    assert words in str(told.value)
-    assert KEY not in str(told.value)
+    assert words in str(result.value)
+    assert KEY not in str(result.value)
 
 
 async def test_a_refused_key_is_named(codex: Path, model: ModelServer, tmp_path: Path) -> None:
     place = ToolPlace(CodexAdapter, codex, model, tmp_path, keyEnv="MY_OWN_KEY", models={"haiku": "gpt-5.5"})
     place.follows(Fail(401))
-    with pytest.raises(UnrecoverableError) as told:
+    with pytest.raises(UnrecoverableError) as result:
         await place.ask()
-    assert told.value.hint == "check MY_OWN_KEY"
+    assert result.value.hint == "check MY_OWN_KEY"
     provider = place.adapter.provider({})
     assert provider is not None
     assert provider.key_variables == ("MY_OWN_KEY",)
@@ -299,9 +299,9 @@ async def test_a_refused_key_is_named(codex: Path, model: ModelServer, tmp_path:
 
 async def test_a_rate_limit_tells_its_time_at_once(place: ToolPlace) -> None:
     place.follows(Fail(429, "Rate limit reached. Please try again in 600.5s.", "rate_limit_exceeded", in_stream=True))
-    with pytest.raises(RateLimited) as told:
+    with pytest.raises(RateLimited) as result:
         await place.ask()
-    assert told.value.retry_after == pytest.approx(600.5)
+    assert result.value.retry_after == pytest.approx(600.5)
     assert living(place.session.run) == set()
 
 

@@ -178,10 +178,10 @@ def test_where_a_conversation_stands_is_read_from_it(model: ModelServer) -> None
     called = {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "Bash", "input": {}}]}
     result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": "ok"}]}
     begun = [{"role": "user", "content": "hello"}, called, result]
-    said = {"role": "assistant", "content": "got ok"}
+    values = {"role": "assistant", "content": "got ok"}
 
     second = post(url + MESSAGES, {"messages": begun, **WITH_TOOLS[MESSAGES]})
-    resumed = post(url + MESSAGES, {"messages": [*begun, said, {"role": "user", "content": "again"}]})
+    resumed = post(url + MESSAGES, {"messages": [*begun, values, {"role": "user", "content": "again"}]})
     first = post(url + MESSAGES, {**HELLO[MESSAGES], **WITH_TOOLS[MESSAGES]})
 
     assert second["content"][0]["text"] == "got ok"
@@ -210,12 +210,12 @@ def test_a_round_can_begin_with_what_the_user_says(model: ModelServer) -> None:
     url = model.answers("words", {"close": (Say("closed"),), "work": (Say("worked"),)})
     talks: list[list[str]] = [["please work"], ["please work", "now close it"], ["please close", "and again"], ["hm"]]
 
-    said = [
+    lines = [
         post(url + CHAT, {"messages": [{"role": "user", "content": text} for text in texts]})["choices"][0]["message"]
         for texts in talks
     ]
 
-    assert [message["content"] for message in said] == ["worked", "closed", "closed", "worked"]
+    assert [message["content"] for message in lines] == ["worked", "closed", "closed", "worked"]
 
 
 def test_two_results_of_one_turn_are_one_step(model: ModelServer) -> None:

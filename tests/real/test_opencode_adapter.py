@@ -173,18 +173,18 @@ async def test_each_error_of_the_provider_has_its_kind(
     place: ToolPlace, trouble: Turn, error: type[GenbaError], words: str
 ) -> None:
     place.follows(trouble)
-    with pytest.raises(error) as told:
+    with pytest.raises(error) as result:
         await place.ask()
-    assert words in str(told.value)
-    assert KEY not in str(told.value)
-    assert words != "refused the key" or told.value.hint == "check STUB_KEY"
+    assert words in str(result.value)
+    assert KEY not in str(result.value)
+    assert words != "refused the key" or result.value.hint == "check STUB_KEY"
 
 
 async def test_a_rate_limit_names_its_time_at_once(place: ToolPlace) -> None:
     place.follows(Fail(429, retry_after=600))
-    with pytest.raises(RateLimited) as told:
+    with pytest.raises(RateLimited) as result:
         await place.ask()
-    assert told.value.retry_after == pytest.approx(600, abs=5)
+    assert result.value.retry_after == pytest.approx(600, abs=5)
     assert living(place.session.run) == set()
 
 

@@ -35,21 +35,21 @@ def test_a_model_words_what_code_found_and_decides_nothing(claude: Path, model: 
     url = model.rounds("field", *(lie("next") for _ in STEPS[:-1]), lie("closing"))
     project.environment |= {"PATH": path_with_clis(), "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": KEY}
 
-    told = project.run("facilitator", "--apply", "--adapter", "claude-code")
+    result = project.run("facilitator", "--apply", "--adapter", "claude-code")
 
-    assert told["outcome"] == "completed"
-    assert project.steps_walked(told["run"]) == STEPS
+    assert result["outcome"] == "completed"
+    assert project.steps_walked(result["run"]) == STEPS
     answers = {
-        each["step"]: each["structured"] for each in project.events(told["run"]) if each["event"] == "reply_received"
+        each["step"]: each["structured"] for each in project.events(result["run"]) if each["event"] == "reply_received"
     }
     assert [each["state"] for each in answers["statuscheck"]["assessments"]] == ["incomplete", "blocked"]
     assert answers["report"]["recommendations"][0]["nextAgent"] == "iterator"
     with project.board() as board:
-        said = {number: [each.body for each in board.comments(number)] for number in (1, 2)}
-    assert [len(each) for each in said.values()] == [1, 1]
-    assert "State: incomplete" in said[1][0]
-    assert said[2][0].startswith("Patience, @")
-    assert "@octocat" not in said[2][0]
+        values = {number: [each.body for each in board.comments(number)] for number in (1, 2)}
+    assert [len(each) for each in values.values()] == [1, 1]
+    assert "State: incomplete" in values[1][0]
+    assert values[2][0].startswith("Patience, @")
+    assert "@octocat" not in values[2][0]
     assert (project.task(1).status, project.task(1).labels) == ("open", ())
     assert project.task(2).labels == ("blocked",)
     assert any("**State: blocked**" in str(request.body) for request in model.asked("field"))

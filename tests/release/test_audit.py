@@ -161,8 +161,8 @@ def test_what_is_locked_and_not_audited_is_named_in_the_documents() -> None:
     tracked = subprocess.run(words, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
     unaudited = set(tracked) - set(LOCKS)
     assert unaudited == {"tests/clis/package-lock.json", "tests/github/package-lock.json"}
-    told = (ROOT / "docs" / "supply-chain.md").read_text("utf-8")
-    assert [name for name in unaudited if f"`{name}`" not in told] == []
+    result = (ROOT / "docs" / "supply-chain.md").read_text("utf-8")
+    assert [name for name in unaudited if f"`{name}`" not in result] == []
 
 
 def test_what_is_tested_is_what_is_installed() -> None:

@@ -107,18 +107,18 @@ def _docker() -> Engine:
     deadline = time.monotonic() + _DEADLINE_SECONDS
     while why := engine.sandbox().problem():
         if not _lives(pid) or time.monotonic() > deadline:
-            said = Path(folder, "log").read_text(errors="replace").strip().splitlines()
+            lines = Path(folder, "log").read_text(errors="replace").strip().splitlines()
             _end(engine)
-            return Engine(SandboxKind.DOCKER, unusable=f"{why}; dockerd said: {said[-1] if said else 'nothing'}")
+            return Engine(SandboxKind.DOCKER, unusable=f"{why}; dockerd said: {lines[-1] if lines else 'nothing'}")
         time.sleep(_POLL_SECONDS)
     return _tried(engine)
 
 
 def _start(argv: list[str], log: str) -> int:
     """A process that outlives the worker who starts it, and that any worker can end."""
-    said = (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    lines = (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     silent = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
-    actions = [silent, said, (os.POSIX_SPAWN_DUP2, 1, 2)]
+    actions = [silent, lines, (os.POSIX_SPAWN_DUP2, 1, 2)]
     return os.posix_spawnp(argv[0], argv, os.environ, file_actions=actions, setsid=True)
 
 
@@ -142,10 +142,10 @@ def _podman() -> Engine:
 def _tried(engine: Engine, *, ends: bool = True) -> Engine:
     """The engine, with what it said when a container did not start."""
     with tempfile.TemporaryDirectory(prefix="genba-trial-") as folder:
-        said = asyncio.run(_trial(engine, folder))
-    if said and ends:
+        output = asyncio.run(_trial(engine, folder))
+    if output and ends:
         _end(engine)
-    return msgspec.structs.replace(engine, unusable=said)
+    return msgspec.structs.replace(engine, unusable=output)
 
 
 async def _trial(engine: Engine, folder: str) -> str:

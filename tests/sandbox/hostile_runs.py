@@ -174,9 +174,11 @@ class HostileRunSuite:
         kept = [
             file for file in (walled.root / ".git" / "genba").rglob("*") if file.is_file() and not file.is_symlink()
         ]
-        told = walled.genba("logs", json.loads(walled.genba("logs", "--json").out.splitlines()[0])["run"], "--json").out
+        result = walled.genba(
+            "logs", json.loads(walled.genba("logs", "--json").out.splitlines()[0])["run"], "--json"
+        ).out
         assert secret not in everything
-        assert secret not in told
+        assert secret not in result
         assert [file for file in kept if secret.encode() in file.read_bytes()] == []
 
     def _nothing_was_written(
@@ -202,5 +204,5 @@ class HostileRunSuite:
         done = walled.genba("run", "worker", "--json")
         assert done.json["outcome"] == "failed", done.out + done.err
         assert f"sandbox.limits.{name}" in done.out + done.err, done.out + done.err
-        told = [event for event in walled.events() if f"sandbox.limits.{name}" in json.dumps(event)]
-        assert told
+        lines = [event for event in walled.events() if f"sandbox.limits.{name}" in json.dumps(event)]
+        assert lines

@@ -323,7 +323,7 @@ def test_groups_are_taken_away_and_tell_what_was_hit_in_both_dialects(tmp_path: 
     assert group.hit() == ""
     group.remove()
     assert [folder for folder in group.folders.values() if Path(folder).exists()] == []
-    told = Group({"memory": str(tmp_path), "processes": str(tmp_path)})
+    result = Group({"memory": str(tmp_path), "processes": str(tmp_path)})
     for file, text, kind in (
         ("pids.events", "max 0\n", ""),
         ("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 0\n", ""),
@@ -332,7 +332,7 @@ def test_groups_are_taken_away_and_tell_what_was_hit_in_both_dialects(tmp_path: 
         ("memory.events", "low 0\nhigh 0\nmax 3\noom 1\noom_kill 1\n", "memory"),
     ):
         (tmp_path / file).write_text(text)
-        assert told.hit() == kind
+        assert result.hit() == kind
 
 
 _WRITES_TO_ITS_PARENT = """

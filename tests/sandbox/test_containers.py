@@ -127,8 +127,8 @@ async def test_the_instance_has_no_right_that_could_widen_its_walls(engine: Engi
         ls /sys/class/net
     """
     ended = await run_in(engine, cell, "sh", "-c", tried)
-    told = [line.split() for line in ended.stdout.splitlines()]
-    assert sorted(told) == [
+    lines = [line.split() for line in ended.stdout.splitlines()]
+    assert sorted(lines) == [
         ["CapBnd:", "0000000000000000"],
         ["CapEff:", "0000000000000000"],
         ["NoNewPrivs:", "1"],
@@ -225,8 +225,8 @@ async def test_a_file_system_below_a_readable_folder_is_not_written_either(
 
 async def test_a_gate_leads_both_ways_and_hears_the_end_of_what_is_said(engine: Engine, cell: SandboxSpec) -> None:
     async def serve(reader: Any, writer: Any) -> None:
-        told = await reader.read()
-        writer.write(b"%d bytes" % len(told))
+        output = await reader.read()
+        writer.write(b"%d bytes" % len(output))
         await writer.drain()
 
     size = 3_000_000
@@ -375,8 +375,8 @@ def plain_image(engine: Engine, tmp_path: Path, *programs: str) -> str:
     name = f"localhost/genba-test:{tmp_path.name.lower()[:40].strip('-_.')}-{os.getpid()}"
     needed = {Path("/bin", program) for program in programs}
     for program in tuple(needed):
-        told = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
-        needed |= {Path(word) for word in told.split() if word.startswith("/")}
+        output = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
+        needed |= {Path(word) for word in output.split() if word.startswith("/")}
     archive = tmp_path / "image.tar"
     with tarfile.open(archive, "w", dereference=True) as tar:
         for path in sorted(needed):

@@ -150,10 +150,10 @@ def test_who_types_approve_behind_walls_approves_nothing(walled: Project) -> Non
 
     branch = walled.run("worker", "--no-merge")["branch"]
 
-    told = walled.git("show", f"{branch}:told")
-    assert told.count("error: this project has no tasks yet") == 2, told
-    assert told.count("is not inside a git repository") == 2, told
-    assert "exit 0" not in told
+    result = walled.git("show", f"{branch}:told")
+    assert result.count("error: this project has no tasks yet") == 2, result
+    assert result.count("is not inside a git repository") == 2, result
+    assert "exit 0" not in result
     assert walled.genba("task", "show", "1", "--json", check=0).json == before
     walled.genba("approve", "1", check=0)
     assert walled.genba("task", "show", "1", "--json", check=0).json != before, "a person approves it"

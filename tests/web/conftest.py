@@ -23,10 +23,10 @@ def chromium() -> Iterator[Browser]:
     """One browser for the tests of a module. While it is there, no other loop of asyncio can run in this process."""
     found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if found is None:
-        told = "not run: there is no chromium (Debian: apt-get install chromium)"
+        message = "not run: there is no chromium (Debian: apt-get install chromium)"
         if os.environ.get("GENBA_REQUIRE_BROWSER"):
-            pytest.fail(told)
-        pytest.skip(told)
+            pytest.fail(message)
+        pytest.skip(message)
     words = ["--disable-dev-shm-usage", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
     with sync_playwright() as playing:
         browser = playing.chromium.launch(executable_path=found, args=words)

@@ -51,9 +51,9 @@ def begun(
 
 
 def spent(served: Dashboard, run: str, iteration: int, tokens: int, cost: float) -> None:
-    told = Spending(run=run, iteration=iteration, tokens=tokens, cost_usd=cost)
+    result = Spending(run=run, iteration=iteration, tokens=tokens, cost_usd=cost)
     served.board.progress(
-        run, phase="iterating", step="implement", iterations=iteration, tokens=tokens, cost_usd=cost, spending=told
+        run, phase="iterating", step="implement", iterations=iteration, tokens=tokens, cost_usd=cost, spending=result
     )
 
 

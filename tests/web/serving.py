@@ -61,16 +61,16 @@ def dashboard(project: Project, *, read_only: bool = False, port: int = 0) -> It
     ready, leave = threading.Event(), threading.Event()
 
     async def serve() -> None:
-        house = await ProjectContext.find(project.root)
+        context = await ProjectContext.find(project.root)
         keys = WebKeys(operator=OPERATOR, viewer=VIEWER, signing="the key of the tests")
         listening = bound_port("127.0.0.1", port, "genba serve --port=0")
         with (
             contextlib.closing(listening),
-            contextlib.closing(house),
-            contextlib.closing(DashboardQueries(house)) as lookout,
+            contextlib.closing(context),
+            contextlib.closing(DashboardQueries(context)) as lookout,
         ):
             hub = Hub(lookout.stamp)
-            site = Site(lookout, Decisions(house, PERSON), hub)
+            site = Site(lookout, Decisions(context, PERSON), hub)
             passes = Passes(keys=keys, name="genba-tests", read_only=read_only)
             app = application(site, passes, frozenset({"127.0.0.1", "localhost"}))
             async with serving(app, listening), contextlib.aclosing(hub):

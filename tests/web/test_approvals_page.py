@@ -24,9 +24,9 @@ def escalated(served: Dashboard, number: int, kind: EscalationKind, **more: obje
 
 
 def test_where_nothing_waits_it_says_so(served: Dashboard) -> None:
-    told = shown(served)
-    assert "Nothing waits for you." in told
-    assert "Nothing was decided yet." in told
+    message = shown(served)
+    assert "Nothing waits for you." in message
+    assert "Nothing was decided yet." in message
 
 
 def test_every_kind_is_shown_with_the_ways_to_decide_it(served: Dashboard) -> None:
@@ -41,12 +41,12 @@ def test_every_kind_is_shown_with_the_ways_to_decide_it(served: Dashboard) -> No
         served.board.board.add(TaskDraft(title=f"Task {number}"), PERSON)
         escalated(served, number, kind, conflicts=["src/tea.py", HOSTILE])
 
-    told = shown(served)
+    message = shown(served)
 
-    assert "<script>alert" not in told
-    assert "src/tea.py" in told
+    assert "<script>alert" not in message
+    assert "src/tea.py" in message
     for number, (kind, (button, way)) in enumerate(ways.items(), 1):
-        card = told.partition(f"{kind} of {number}")[2].partition("</article>")[0]
+        card = message.partition(f"{kind} of {number}")[2].partition("</article>")[0]
         assert button in card, kind
         assert f'action="/tasks/{number}/{way}"' in card, kind
 
@@ -54,17 +54,17 @@ def test_every_kind_is_shown_with_the_ways_to_decide_it(served: Dashboard) -> No
 def test_a_question_is_answered_and_then_stands_below(served: Dashboard) -> None:
     served.board.board.add(TaskDraft(title="Make tea"), PERSON)
     run = asked(served)
-    told = shown(served)
-    assert "Which pot?" in told
-    assert f'href="/sessions/{run}"' in told
-    assert "$0.25" in told
+    message = shown(served)
+    assert "Which pot?" in message
+    assert f'href="/sessions/{run}"' in message
+    assert "$0.25" in message
 
     with served.visitor() as client:
         assert posted(client, "/tasks/1/answer", text="The blue one.").status_code == 200
 
-    told = shown(served)
-    assert "Nothing waits for you." in told
-    below = told.partition("Decided last")[2]
+    message = shown(served)
+    assert "Nothing waits for you." in message
+    below = message.partition("Decided last")[2]
     assert "The blue one." in below
     assert "by tester" in below
     assert served.board.board.get(1).status is TaskStatus.OPEN
@@ -76,9 +76,9 @@ def test_a_commit_is_approved_or_sent_back_with_the_reason(served: Dashboard) ->
         to_review(served.board.board, served.board, begin(served.board, number), COMMIT)
         escalation = Escalation(task=number, kind=EscalationKind.REVIEW, question="Approve it?", commit=COMMIT)
         served.board.escalate(escalation)
-    told = shown(served)
-    assert told.count("Approve this commit") == 2
-    assert 'href="/tasks/1/diff"' in told
+    message = shown(served)
+    assert message.count("Approve this commit") == 2
+    assert 'href="/tasks/1/diff"' in message
 
     with served.visitor() as client:
         other = posted(client, "/tasks/1/approve", commit="0" * 40)
@@ -100,14 +100,14 @@ def test_a_plan_is_shown_part_by_part(served: Dashboard) -> None:
     )
     plan = served.board.propose(Plan(task=1, subtasks=parts, summary="Water first."))
     served.board.escalate(Escalation(task=1, kind=EscalationKind.PLAN, question="Create 2 parts?"))
-    told = shown(served)
+    message = shown(served)
 
-    assert "Water first." in told
-    assert "Boil water" in told
-    assert "after water" in told
-    assert "src/kettle/**" in told
-    assert "make test" in told
-    assert "<script>alert" not in told
+    assert "Water first." in message
+    assert "Boil water" in message
+    assert "after water" in message
+    assert "src/kettle/**" in message
+    assert "make test" in message
+    assert "<script>alert" not in message
     with served.visitor() as client:
         assert posted(client, "/tasks/1/reject", reason="Too many parts.").status_code == 200
     assert served.board.store.read(lambda _: plan.id)
@@ -122,9 +122,9 @@ def test_of_several_questions_about_a_task_the_newest_is_decided_first(served: D
     served.board.escalate(Escalation(task=1, kind=EscalationKind.BUDGET, question="More money?"))
     served.board.escalate(Escalation(task=1, kind=EscalationKind.QUESTION, question="Which pot?"))
 
-    told = shown(served)
+    message = shown(served)
 
-    assert told.index("Which pot?") < told.index("More money?")
-    assert "A newer question about this task is decided first." in told
-    assert 'action="/tasks/1/answer"' in told
-    assert 'action="/tasks/1/approve"' not in told
+    assert message.index("Which pot?") < message.index("More money?")
+    assert "A newer question about this task is decided first." in message
+    assert 'action="/tasks/1/answer"' in message
+    assert 'action="/tasks/1/approve"' not in message

@@ -18,9 +18,9 @@ def text_of(answer: httpx.Response) -> str:
 
 def test_a_field_without_issues_says_what_to_type(served: Dashboard) -> None:
     with served.client() as client:
-        told = text_of(client.get("/"))
-    assert "There are no issues yet." in told
-    assert "genba task add" in told
+        result = text_of(client.get("/"))
+    assert "There are no issues yet." in result
+    assert "genba task add" in result
 
 
 def test_what_needs_you_comes_before_what_is_next(served: Dashboard) -> None:
@@ -32,11 +32,11 @@ def test_what_needs_you_comes_before_what_is_next(served: Dashboard) -> None:
         Blocker(BlockerKind.NEEDS_INPUT, "MIT or Apache?"),
     )
     with served.client() as client:
-        told = text_of(client.get("/"))
+        result = text_of(client.get("/"))
         counted = client.get("/board").text
-    assert told.index("Needs you") < told.index("MIT or Apache?") < told.index("At work now")
-    assert told.index("Next") < told.index("2 issues")
-    assert "waits for #1" in told
+    assert result.index("Needs you") < result.index("MIT or Apache?") < result.index("At work now")
+    assert result.index("Next") < result.index("2 issues")
+    assert "waits for #1" in result
     assert re.search(r'id="needs"\s*>1<', counted)
 
 
@@ -77,11 +77,11 @@ def test_every_card_says_why_it_is_where_it_is(served: Dashboard) -> None:
             each["status"]: {card["number"]: card["why"] for card in each["cards"]}
             for each in client.get("/api/board").json()["columns"]
         }
-        told = text_of(client.get("/board"))
+        result = text_of(client.get("/board"))
     assert columns["open"] == {1: "ready to begin", 2: "waits for #1"}
     assert columns["blocked"] == {3: "needs input: which colour?"}
     assert columns["backlog"] == {4: "nobody has put it on the way yet"}
-    assert all(why in told for cards in columns.values() for why in cards.values())
+    assert all(why in result for cards in columns.values() for why in cards.values())
 
 
 def test_of_a_large_column_the_first_cards_are_drawn_and_the_rest_on_demand(served: Dashboard) -> None:

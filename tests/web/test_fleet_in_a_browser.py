@@ -56,7 +56,7 @@ def test_a_conflict_is_seen_when_it_happens_with_its_paths(looker: Looker, serve
 
 def test_the_log_of_a_goal_that_failed_at_the_gate_is_read_where_it_is_named(looker: Looker, served: Dashboard) -> None:
     result = CheckResult("tests_pass", CheckStatus.FAILED, "1 failed: test_pot", output="the whole story of the pot")
-    log = served.site.lookout.house.results().keep("a" * 64, result, reusable=False)
+    log = served.site.lookout.context.results().keep("a" * 64, result, reusable=False)
     red(served, queued(served, add(served, "Make tea")), "1 failed: test_pot", log=log)
     page = looker.go("/queue")
     page.locator(".goals details summary").click()

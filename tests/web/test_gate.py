@@ -282,10 +282,10 @@ async def test_what_nobody_has_foreseen_is_told_behind_the_same_policy(served: D
     headers = {"authorization": f"Bearer {OPERATOR}"}
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers) as client:
-        page, told = await client.get("/stone"), await client.get("/api/stone")
+        page, result = await client.get("/stone"), await client.get("/api/stone")
     assert "ValueError: &lt;b&gt;over a stone&lt;/b&gt;" in page.text
-    assert told.json()["error"]["message"] == "ValueError: <b>over a stone</b>"
-    for answer in (page, told):
+    assert result.json()["error"]["message"] == "ValueError: <b>over a stone</b>"
+    for answer in (page, result):
         assert answer.status_code == 500
         assert "default-src 'none'" in answer.headers["content-security-policy"]
 

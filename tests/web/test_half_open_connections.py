@@ -49,14 +49,14 @@ def descriptors() -> Iterator[None]:
 @contextlib.contextmanager
 def serve(project: Project, *words: str) -> Iterator[int]:
     """The real command with as many descriptors as an ordinary user has: its port."""
-    said = project.root.parent / "serve.log"
+    output = project.root.parent / "serve.log"
     limited = ["prlimit", f"--nofile={DESCRIPTORS}:{DESCRIPTORS}", str(GENBA), *words]
-    with said.open("wb") as log:
+    with output.open("wb") as log:
         environment = {**ordinary_environment(), **project.environment, "GENBA_SERVE_TOKEN": OPERATOR}
         process = subprocess.Popen(limited, cwd=project.root, env=environment, stdout=log, stderr=log)
     try:
-        until(lambda: "http://" in said.read_text("utf-8"))
-        yield int(said.read_text("utf-8").partition("http://127.0.0.1:")[2].partition("/")[0].split()[0])
+        until(lambda: "http://" in output.read_text("utf-8"))
+        yield int(output.read_text("utf-8").partition("http://127.0.0.1:")[2].partition("/")[0].split()[0])
     finally:
         process.kill()
         process.wait()

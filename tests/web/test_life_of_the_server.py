@@ -27,10 +27,10 @@ _HEADERS = {"authorization": f"Bearer {OPERATOR}"}
 @contextlib.contextmanager
 def serve(project: Project, *options: str, **more: str) -> Iterator[tuple[subprocess.Popen[bytes], httpx.Client]]:
     """The real command, and a program that asks it."""
-    said = project.root.parent / "serve.log"
+    output = project.root.parent / "serve.log"
     own = more or {"GENBA_SERVE_TOKEN": OPERATOR}
     environment = {**ordinary_environment(), **project.environment, **own}
-    with said.open("wb") as log:
+    with output.open("wb") as log:
         process = preloaded.start(
             [str(GENBA), "serve", "--port", "0", *options],
             cwd=project.root,
@@ -39,8 +39,8 @@ def serve(project: Project, *options: str, **more: str) -> Iterator[tuple[subpro
             stderr=log.fileno(),
         )
     try:
-        until(lambda: "serving" in said.read_text("utf-8"))
-        url = said.read_text("utf-8").partition("/enter")[0].splitlines()[-1]
+        until(lambda: "serving" in output.read_text("utf-8"))
+        url = output.read_text("utf-8").partition("/enter")[0].splitlines()[-1]
         url = f"http://127.0.0.1:{options[options.index('--port') + 1]}" if "--port" in options else url
         with httpx.Client(base_url=url, headers=_HEADERS, timeout=60) as client:
             yield process, client

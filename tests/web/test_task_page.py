@@ -185,10 +185,10 @@ def test_the_run_button_starts_a_run_that_outlives_the_press(project: Project) -
     project.issue(1, "Make tea")
     with dashboard(project) as served, served.visitor() as client, opened(gate):
         assert '<option value="worker"' in text(served, "/tasks/1")
-        told = posted(client, "/tasks/1/run", agent="worker")
-        assert "worker works on #1" in told.text
+        result = posted(client, "/tasks/1/run", agent="worker")
+        assert "worker works on #1" in result.text
         (session,) = served.board.sessions(1)
-        assert f'href="/sessions/{session.run}"' in told.text
+        assert f'href="/sessions/{session.run}"' in result.text
         refused = posted(client, "/tasks/1/run", agent="worker")
         assert refused.status_code == 409
         assert f"{session.run} works on #1 already" in refused.text
@@ -210,9 +210,9 @@ def test_a_run_that_does_not_begin_says_why(project: Project) -> None:
     with dashboard(project) as served, served.visitor() as client:
         for agent, status in (("nobody", 404), ("", 400), ("--help", 400), ("alone", 400), ("../x", 404)):
             assert posted(client, "/tasks/1/run", agent=agent).status_code == status, agent
-        told = posted(client, "/tasks/2/run", agent="worker")
-        assert told.status_code == 409
-        assert "issue #2 is closed" in told.text
+        result = posted(client, "/tasks/2/run", agent="worker")
+        assert result.status_code == 409
+        assert "issue #2 is closed" in result.text
         assert "did not begin on #1" in posted(client, "/tasks/1/run", agent="broken").text
         assert posted(client, "/tasks/99/run", agent="worker").status_code == 404
         assert not served.board.sessions(1)
@@ -225,12 +225,12 @@ def test_a_run_of_its_own_is_stopped_by_the_button_of_its_task(project: Project)
     with dashboard(project) as served, served.visitor() as client, opened(gate):
         posted(client, "/tasks/1/run", agent="worker")
         (session,) = served.board.sessions(1)
-        until(lambda: served.site.lookout.house.is_running(served.board.sessions(1)[0].branch))
-        told = posted(client, "/tasks/1/stop")
-        assert told.status_code == 200, told.text
-        assert "is parked" in told.text
-        assert f"genba run --resume {session.run}" in told.text
-        assert not served.site.lookout.house.is_running(served.board.sessions(1)[0].branch)
+        until(lambda: served.site.lookout.context.is_running(served.board.sessions(1)[0].branch))
+        result = posted(client, "/tasks/1/stop")
+        assert result.status_code == 200, result.text
+        assert "is parked" in result.text
+        assert f"genba run --resume {session.run}" in result.text
+        assert not served.site.lookout.context.is_running(served.board.sessions(1)[0].branch)
 
 
 def _quoted(name: str) -> str:

@@ -13,11 +13,11 @@ _MANY = 40
 
 def test_pages_are_drawn_while_many_wait_to_write(served: Dashboard) -> None:
     served.board.board.add(TaskDraft(title="Make tea"), PERSON)
-    said: list[int] = []
+    lines: list[int] = []
 
     def comment() -> None:
         with served.client() as client:
-            said.append(client.post("/api/tasks/1/comments", json={"text": "hello"}).status_code)
+            lines.append(client.post("/api/tasks/1/comments", json={"text": "hello"}).status_code)
 
     database = served.project.root / ".genba" / "genba.db"
     writers = [threading.Thread(target=comment) for _ in range(_MANY)]
@@ -30,10 +30,10 @@ def test_pages_are_drawn_while_many_wait_to_write(served: Dashboard) -> None:
             with served.client() as client:
                 assert client.get("/board").status_code == 200
                 assert client.get("/api/tasks/1").status_code == 200
-            assert said == [], "they wait, and the pages do not wait for them"
+            assert lines == [], "they wait, and the pages do not wait for them"
         finally:
             other.execute("ROLLBACK")
     for each in writers:
         each.join()
-    assert set(said) == {200}
+    assert set(lines) == {200}
     assert len(served.board.board.comments(1)) == _MANY

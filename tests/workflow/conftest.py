@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from tests.blackboard.conftest import Postgres, address, board, open_board, postgres
-from tests.workflow.house import House
+from tests.workflow.context import House
 
-__all__ = ["Postgres", "address", "board", "house", "open_board", "postgres"]
+__all__ = ["Postgres", "address", "board", "context", "open_board", "postgres"]
 
 
 @pytest.fixture
-async def house(open_board: Callable[..., object]) -> AsyncIterator[House]:
+async def context(open_board: Callable[..., object]) -> AsyncIterator[House]:
     made = House(open_board)
     yield made
     await made.close()

@@ -11,7 +11,7 @@ from genba.blackboard.tasks.board import Blackboard
 from genba.coordination.workflow.answers import Caller
 from genba.domain.tasks.task import TaskStatus
 from genba.domain.workflow.actions import ErrorCode, SubtaskDraft, WorkflowError
-from tests.workflow.house import House
+from tests.workflow.context import House
 
 CALLS = 250
 TEXTS = ("", "a", "Cut it", "Glue it", "x" * 500, "workflow:completed", "line\nline", "\0", "\ud800", "'; DROP", "雲")
@@ -21,11 +21,11 @@ STATUSES = (*(status.value for status in TaskStatus), "todo", "finished", "")
 class Mischief:
     """Random calls of one seat, about random tasks."""
 
-    def __init__(self, house: House, caller: Caller, dice: random.Random) -> None:
-        self.house, self.caller, self.dice = house, caller, dice
+    def __init__(self, context: House, caller: Caller, dice: random.Random) -> None:
+        self.context, self.caller, self.dice = context, caller, dice
 
     def call(self) -> Awaitable[object]:
-        service, caller = self.house.service, self.caller
+        service, caller = self.context.service, self.caller
         text, number = self.dice.choice(TEXTS), self.dice.choice((*range(-1, 12), 2**70))
         match self.dice.randrange(16):
             case 0 | 1 | 2:
@@ -71,12 +71,12 @@ class Mischief:
 async def test_a_worker_and_a_manager_that_call_anything_break_nothing(tmp_path: Path, seed: int) -> None:
     dice = random.Random(seed)
     with Blackboard.open(str(tmp_path / "board.db"), "a project") as board:
-        house = House(lambda: board)
-        house.restart(max_repeats=100_000, calls_per_minute=100_000, max_reworks=100_000, park_seconds=100_000)
-        other = house.task("Not theirs")
-        untouched = house.board.get(other)
-        worker = Mischief(house, await house.spawn(house.task("Worked on")), dice)
-        manager = Mischief(house, await house.manager(house.task("Managed")), dice)
+        context = House(lambda: board)
+        context.restart(max_repeats=100_000, calls_per_minute=100_000, max_reworks=100_000, park_seconds=100_000)
+        other = context.task("Not theirs")
+        untouched = context.board.get(other)
+        worker = Mischief(context, await context.spawn(context.task("Worked on")), dice)
+        manager = Mischief(context, await context.manager(context.task("Managed")), dice)
         answered = 0
         for _ in range(CALLS):
             made = await asyncio.gather(worker.call(), manager.call(), return_exceptions=True)
@@ -88,7 +88,7 @@ async def test_a_worker_and_a_manager_that_call_anything_break_nothing(tmp_path:
                 else:
                     answered += 1
         assert answered > CALLS // 4
-        assert house.board.get(other) == untouched
-        in_progress = [piece for piece in house.workflow.pieces(2) if piece.status is TaskStatus.IN_PROGRESS]
+        assert context.board.get(other) == untouched
+        in_progress = [piece for piece in context.workflow.pieces(2) if piece.status is TaskStatus.IN_PROGRESS]
         assert len(in_progress) <= 1
-        await house.close()
+        await context.close()

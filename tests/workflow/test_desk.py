@@ -10,16 +10,16 @@ from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.coordination.workflow.work_verifier import WorkVerifier
 from genba.domain.workflow.actions import AgentConnection, Hierarchy
 from genba.testing.workflow_conformance import DeskSuite, GuestDeskSuite
-from tests.workflow.house import House
+from tests.workflow.context import House
 
 _NAMES = itertools.count(1)
 
 
 class ScriptedRoom:
-    def __init__(self, house: House) -> None:
-        self._house = house
-        self.desk: WorkVerifier = house.desk
-        self.fleet: FleetBoard = house.fleet
+    def __init__(self, context: House) -> None:
+        self._house = context
+        self.desk: WorkVerifier = context.desk
+        self.fleet: FleetBoard = context.fleet
 
     async def seated(self) -> AgentConnection:
         number = self._house.task()
@@ -48,7 +48,7 @@ class ScriptedRoom:
 class TestScriptedDesk(DeskSuite, GuestDeskSuite):
     @pytest.fixture
     async def room(self, open_board: Callable[..., Any]) -> AsyncIterator[ScriptedRoom]:
-        house = House(open_board)
-        yield ScriptedRoom(house)
-        house.desk.script.clear()
-        await house.close()
+        context = House(open_board)
+        yield ScriptedRoom(context)
+        context.desk.script.clear()
+        await context.close()

@@ -11,117 +11,117 @@ from genba.coordination.workflow.answers import Caller
 from genba.coordination.workflow.tokens import SecretKind, fits, hashed, new_passkey, new_secret, read_secret
 from genba.domain.workflow.actions import ErrorCode, WorkflowError
 from tests.blackboard.conftest import Postgres
-from tests.workflow.house import House
+from tests.workflow.context import House
 
 
-async def refusal_of(house: House, caller: Caller) -> WorkflowError:
-    return await house.refused(house.service.get_next_action(caller))
+async def refusal_of(context: House, caller: Caller) -> WorkflowError:
+    return await context.refused(context.service.get_next_action(caller))
 
 
-async def entry_refusal(house: House, **shown: str) -> WorkflowError:
+async def entry_refusal(context: House, **shown: str) -> WorkflowError:
     token = shown.pop("token", "")
-    return await house.refused(house.service.authenticate(Caller(token=token), **shown))
+    return await context.refused(context.service.authenticate(Caller(token=token), **shown))
 
 
 def said(refusal: WorkflowError) -> tuple[str, str, str, str]:
     return (str(refusal.code), refusal.message, refusal.hint, refusal.action)
 
 
-async def test_a_credential_is_good_once(house: House) -> None:
-    run = house.begin(house.task())
-    secret = await house.runs.credential(run)
-    seated = await house.service.authenticate(Caller(token=secret))
+async def test_a_credential_is_good_once(context: House) -> None:
+    run = context.begin(context.task())
+    secret = await context.runs.credential(run)
+    seated = await context.service.authenticate(Caller(token=secret))
     assert seated.session_token.startswith("gbs_")
     assert seated.task == 1
-    refusal = await entry_refusal(house, token=secret)
+    refusal = await entry_refusal(context, token=secret)
     assert (refusal.code, refusal.action) == (ErrorCode.NOT_AUTHENTICATED, "exit")
 
 
-async def test_what_the_connection_carries_counts_though_a_model_invents_a_passkey(house: House) -> None:
-    secret = await house.runs.credential(house.begin(house.task()))
-    seated = await house.service.authenticate(Caller(token=secret), agent_id="writer", passkey="${GENBA_CREDENTIAL}")
+async def test_what_the_connection_carries_counts_though_a_model_invents_a_passkey(context: House) -> None:
+    secret = await context.runs.credential(context.begin(context.task()))
+    seated = await context.service.authenticate(Caller(token=secret), agent_id="writer", passkey="${GENBA_CREDENTIAL}")
     assert seated.agent == "writer"
 
 
-async def test_of_two_who_show_one_credential_one_is_seated(house: House) -> None:
-    secret = await house.runs.credential(house.begin(house.task()))
+async def test_of_two_who_show_one_credential_one_is_seated(context: House) -> None:
+    secret = await context.runs.credential(context.begin(context.task()))
     both = await asyncio.gather(
-        house.service.authenticate(Caller(token=secret)),
-        house.another().authenticate(Caller(token=secret)),
+        context.service.authenticate(Caller(token=secret)),
+        context.another().authenticate(Caller(token=secret)),
         return_exceptions=True,
     )
     assert sorted(isinstance(one, WorkflowError) for one in both) == [False, True]
 
 
-async def test_a_newer_credential_makes_the_older_one_worthless(house: House) -> None:
-    run = house.begin(house.task())
-    older = await house.runs.credential(run)
-    newer = await house.runs.credential(run)
-    assert (await entry_refusal(house, token=older)).code is ErrorCode.NOT_AUTHENTICATED
-    assert (await house.service.authenticate(Caller(token=newer))).agent == "writer"
+async def test_a_newer_credential_makes_the_older_one_worthless(context: House) -> None:
+    run = context.begin(context.task())
+    older = await context.runs.credential(run)
+    newer = await context.runs.credential(run)
+    assert (await entry_refusal(context, token=older)).code is ErrorCode.NOT_AUTHENTICATED
+    assert (await context.service.authenticate(Caller(token=newer))).agent == "writer"
 
 
-async def test_a_credential_that_was_not_used_in_time_is_refused(house: House) -> None:
-    secret = await house.runs.credential(house.begin(house.task()))
-    house.times.pass_(2 * 3600)
-    assert (await entry_refusal(house, token=secret)).code is ErrorCode.NOT_AUTHENTICATED
+async def test_a_credential_that_was_not_used_in_time_is_refused(context: House) -> None:
+    secret = await context.runs.credential(context.begin(context.task()))
+    context.times.pass_(2 * 3600)
+    assert (await entry_refusal(context, token=secret)).code is ErrorCode.NOT_AUTHENTICATED
 
 
-async def test_a_second_instance_of_a_run_takes_the_place_of_the_first(house: House) -> None:
-    run = house.begin(house.task())
-    first = await house.enter(run)
-    second = await house.enter(run)
-    assert (await refusal_of(house, first)).code is ErrorCode.NOT_AUTHENTICATED
-    assert await house.told(second) == "get_task"
+async def test_a_second_instance_of_a_run_takes_the_place_of_the_first(context: House) -> None:
+    run = context.begin(context.task())
+    first = await context.enter(run)
+    second = await context.enter(run)
+    assert (await refusal_of(context, first)).code is ErrorCode.NOT_AUTHENTICATED
+    assert await context.told(second) == "get_task"
 
 
-async def test_a_run_that_has_ended_has_no_seat_and_no_credential(house: House) -> None:
-    run = house.begin(house.task())
-    caller = await house.enter(run)
-    secret = await house.runs.credential(run)
-    await house.runs.leave(run, "its process ended")
-    await house.runs.leave(run, "its process ended")
-    assert (await refusal_of(house, caller)).code is ErrorCode.NOT_AUTHENTICATED
-    assert (await entry_refusal(house, token=secret)).code is ErrorCode.NOT_AUTHENTICATED
+async def test_a_run_that_has_ended_has_no_seat_and_no_credential(context: House) -> None:
+    run = context.begin(context.task())
+    caller = await context.enter(run)
+    secret = await context.runs.credential(run)
+    await context.runs.leave(run, "its process ended")
+    await context.runs.leave(run, "its process ended")
+    assert (await refusal_of(context, caller)).code is ErrorCode.NOT_AUTHENTICATED
+    assert (await entry_refusal(context, token=secret)).code is ErrorCode.NOT_AUTHENTICATED
 
 
-async def test_every_refusal_is_the_same(house: House) -> None:
-    agent, passkey = await house.guest()
-    run = house.begin(house.task())
-    used = await house.runs.credential(run)
-    await house.service.authenticate(Caller(token=used))
+async def test_every_refusal_is_the_same(context: House) -> None:
+    agent, passkey = await context.guest()
+    run = context.begin(context.task())
+    used = await context.runs.credential(run)
+    await context.service.authenticate(Caller(token=used))
     refusals = [
-        await entry_refusal(house, agent_id=agent, passkey="wrong"),
-        await entry_refusal(house, agent_id=agent, passkey=new_passkey()),
-        await entry_refusal(house, agent_id="nobody", passkey=passkey),
-        await entry_refusal(house, agent_id=agent, passkey=passkey, project_id="prj_other"),
-        await entry_refusal(house),
-        await entry_refusal(house, token=used),
-        await entry_refusal(house, token=new_secret(SecretKind.CREDENTIAL).text),
-        await refusal_of(house, Caller()),
-        await refusal_of(house, Caller(token=new_secret(SecretKind.TOKEN).text)),
-        await refusal_of(house, Caller(token="gbs_x_y_z")),
-        await refusal_of(house, Caller(token=used)),
-        await refusal_of(house, Caller(token="\0" * 10_000)),
+        await entry_refusal(context, agent_id=agent, passkey="wrong"),
+        await entry_refusal(context, agent_id=agent, passkey=new_passkey()),
+        await entry_refusal(context, agent_id="nobody", passkey=passkey),
+        await entry_refusal(context, agent_id=agent, passkey=passkey, project_id="prj_other"),
+        await entry_refusal(context),
+        await entry_refusal(context, token=used),
+        await entry_refusal(context, token=new_secret(SecretKind.CREDENTIAL).text),
+        await refusal_of(context, Caller()),
+        await refusal_of(context, Caller(token=new_secret(SecretKind.TOKEN).text)),
+        await refusal_of(context, Caller(token="gbs_x_y_z")),
+        await refusal_of(context, Caller(token=used)),
+        await refusal_of(context, Caller(token="\0" * 10_000)),
     ]
     assert {said(refusal) for refusal in refusals} == {said(refusals[0])}
     assert refusals[0].action == "exit"
 
 
-async def test_a_token_with_another_secret_is_refused_also_when_the_right_one_is_remembered(house: House) -> None:
-    caller = await house.spawn(house.task())
-    await house.next(caller)
+async def test_a_token_with_another_secret_is_refused_also_when_the_right_one_is_remembered(context: House) -> None:
+    caller = await context.spawn(context.task())
+    await context.next(caller)
     kind, seat, word = caller.token.split("_")
     forged = Caller(token=f"{kind}_{seat}_{word[::-1]}")
-    assert (await refusal_of(house, forged)).code is ErrorCode.NOT_AUTHENTICATED
-    assert await house.told(caller) == "get_task"
+    assert (await refusal_of(context, forged)).code is ErrorCode.NOT_AUTHENTICATED
+    assert await context.told(caller) == "get_task"
 
 
-async def test_a_token_runs_out(house: House) -> None:
-    house.restart(token_hours=1)
-    caller = await house.spawn(house.task())
-    house.times.pass_(3601)
-    assert (await refusal_of(house, caller)).code is ErrorCode.NOT_AUTHENTICATED
+async def test_a_token_runs_out(context: House) -> None:
+    context.restart(token_hours=1)
+    caller = await context.spawn(context.task())
+    context.times.pass_(3601)
+    assert (await refusal_of(context, caller)).code is ErrorCode.NOT_AUTHENTICATED
 
 
 async def test_a_token_of_another_project_is_refused(postgres: Postgres) -> None:
@@ -135,46 +135,46 @@ async def test_a_token_of_another_project_is_refused(postgres: Postgres) -> None
         await there.close()
 
 
-async def test_a_guest_enters_with_its_passkey_and_no_longer_when_it_is_revoked(house: House) -> None:
-    agent, passkey = await house.guest(system_prompt="You are kind.")
-    seated = await house.service.authenticate(Caller(), agent_id="visitor", passkey=passkey)
+async def test_a_guest_enters_with_its_passkey_and_no_longer_when_it_is_revoked(context: House) -> None:
+    agent, passkey = await context.guest(system_prompt="You are kind.")
+    seated = await context.service.authenticate(Caller(), agent_id="visitor", passkey=passkey)
     assert seated.system_prompt == "You are kind."
     caller = Caller(token=seated.session_token)
-    assert await house.told(caller) == "exit no_task"
-    house.workflow.set_passkey(agent, "")
-    assert (await refusal_of(house, caller)).code is ErrorCode.NOT_AUTHENTICATED
-    assert (await entry_refusal(house, agent_id=agent, passkey=passkey)).code is ErrorCode.NOT_AUTHENTICATED
+    assert await context.told(caller) == "exit no_task"
+    context.workflow.set_passkey(agent, "")
+    assert (await refusal_of(context, caller)).code is ErrorCode.NOT_AUTHENTICATED
+    assert (await entry_refusal(context, agent_id=agent, passkey=passkey)).code is ErrorCode.NOT_AUTHENTICATED
 
 
-async def test_a_rotated_passkey_replaces_the_old_one(house: House) -> None:
-    agent, old = await house.guest()
+async def test_a_rotated_passkey_replaces_the_old_one(context: House) -> None:
+    agent, old = await context.guest()
     new = new_passkey()
-    house.workflow.set_passkey(agent, await hashed(new))
-    assert (await entry_refusal(house, agent_id=agent, passkey=old)).code is ErrorCode.NOT_AUTHENTICATED
-    await house.come(agent, new)
+    context.workflow.set_passkey(agent, await hashed(new))
+    assert (await entry_refusal(context, agent_id=agent, passkey=old)).code is ErrorCode.NOT_AUTHENTICATED
+    await context.come(agent, new)
 
 
-async def test_who_guesses_under_the_name_of_an_agent_does_not_keep_it_out(house: House) -> None:
-    agent, passkey = await house.guest()
-    other, others_passkey = await house.guest("other")
-    codes = [(await entry_refusal(house, agent_id=agent, passkey="wrong")).code for _ in range(12)]
+async def test_who_guesses_under_the_name_of_an_agent_does_not_keep_it_out(context: House) -> None:
+    agent, passkey = await context.guest()
+    other, others_passkey = await context.guest("other")
+    codes = [(await entry_refusal(context, agent_id=agent, passkey="wrong")).code for _ in range(12)]
     assert codes == [ErrorCode.NOT_AUTHENTICATED] * 10 + [ErrorCode.LIMIT] * 2
-    limited = await entry_refusal(house, agent_id=agent, passkey=others_passkey)
+    limited = await entry_refusal(context, agent_id=agent, passkey=others_passkey)
     assert (limited.code, limited.action) == (ErrorCode.LIMIT, "exit")
-    await house.come(agent, passkey)
-    await house.come(other, others_passkey)
-    unknown = [await entry_refusal(house, agent_id="nobody", passkey="wrong") for _ in range(12)]
+    await context.come(agent, passkey)
+    await context.come(other, others_passkey)
+    unknown = [await entry_refusal(context, agent_id="nobody", passkey="wrong") for _ in range(12)]
     assert [one.code for one in unknown] == codes, "a name that is not known is told the same"
-    house.times.pass_(60)
-    await house.come(agent, passkey)
+    context.times.pass_(60)
+    await context.come(agent, passkey)
 
 
 @pytest.mark.parametrize("address", ["sqlite"], indirect=True)
-async def test_the_right_passkey_enters_while_others_guess_at_the_same_time(house: House) -> None:
-    agent, passkey = await house.guest()
-    guesses = [asyncio.create_task(entry_refusal(house, agent_id=agent, passkey="wrong")) for _ in range(40)]
-    entered = asyncio.create_task(house.come(agent, passkey))
-    guesses += [asyncio.create_task(entry_refusal(house, agent_id=agent, passkey="wrong")) for _ in range(20)]
+async def test_the_right_passkey_enters_while_others_guess_at_the_same_time(context: House) -> None:
+    agent, passkey = await context.guest()
+    guesses = [asyncio.create_task(entry_refusal(context, agent_id=agent, passkey="wrong")) for _ in range(40)]
+    entered = asyncio.create_task(context.come(agent, passkey))
+    guesses += [asyncio.create_task(entry_refusal(context, agent_id=agent, passkey="wrong")) for _ in range(20)]
     async with asyncio.timeout(60):
         await entered
         refused = await asyncio.gather(*guesses)
@@ -182,87 +182,87 @@ async def test_the_right_passkey_enters_while_others_guess_at_the_same_time(hous
 
 
 @pytest.mark.parametrize("address", ["sqlite"], indirect=True)
-async def test_more_guesses_than_can_be_looked_at_are_refused_at_once(house: House) -> None:
-    agent, passkey = await house.guest()
+async def test_more_guesses_than_can_be_looked_at_are_refused_at_once(context: House) -> None:
+    agent, passkey = await context.guest()
     many = MOST_LATE + FAILURES_OF_ONE + 100
-    guesses = [asyncio.create_task(entry_refusal(house, agent_id=agent, passkey="wrong")) for _ in range(many)]
+    guesses = [asyncio.create_task(entry_refusal(context, agent_id=agent, passkey="wrong")) for _ in range(many)]
     refused = await asyncio.gather(*guesses)
     assert [one.code for one in refused].count(ErrorCode.NOT_AUTHENTICATED) == FAILURES_OF_ONE
-    await house.come(agent, passkey)
+    await context.come(agent, passkey)
 
 
 @pytest.mark.parametrize("address", ["sqlite"], indirect=True)  # who fails is counted in memory
-async def test_nobody_is_kept_out_by_those_who_fail_under_other_names(house: House) -> None:
-    agent, passkey = await house.guest()
-    token = (await house.spawn(house.task())).token
-    secret = await house.runs.credential(house.begin(house.task("Build a boat")))
-    house.restart()
+async def test_nobody_is_kept_out_by_those_who_fail_under_other_names(context: House) -> None:
+    agent, passkey = await context.guest()
+    token = (await context.spawn(context.task())).token
+    secret = await context.runs.credential(context.begin(context.task("Build a boat")))
+    context.restart()
     for number in range(FAILURES_OF_ALL):
-        await refusal_of(house, Caller(token=f"gbs_{number:x}_{'0' * 40}"))
+        await refusal_of(context, Caller(token=f"gbs_{number:x}_{'0' * 40}"))
 
-    nobody = await entry_refusal(house, agent_id="nobody", passkey="wrong")
-    wrong = await entry_refusal(house, agent_id=agent, passkey="wrong")
-    await house.come(agent, passkey)
-    await house.service.authenticate(Caller(token=secret))
+    nobody = await entry_refusal(context, agent_id="nobody", passkey="wrong")
+    wrong = await entry_refusal(context, agent_id=agent, passkey="wrong")
+    await context.come(agent, passkey)
+    await context.service.authenticate(Caller(token=secret))
 
     assert nobody.code is ErrorCode.LIMIT
     assert said(wrong) == said(nobody)
-    assert await house.told(Caller(token=token)) == "get_task"
+    assert await context.told(Caller(token=token)) == "get_task"
 
 
 @pytest.mark.parametrize("address", ["sqlite"], indirect=True)  # who is seated lately is counted in memory
-async def test_nobody_gets_around_the_limit_of_calls_by_ever_new_seats(house: House) -> None:
-    agent, passkey = await house.guest()
+async def test_nobody_gets_around_the_limit_of_calls_by_ever_new_seats(context: House) -> None:
+    agent, passkey = await context.guest()
     for _ in range(SEATS_OF_ONE):
-        await house.come(agent, passkey)
-    limited = await entry_refusal(house, agent_id="visitor", passkey=passkey)
+        await context.come(agent, passkey)
+    limited = await entry_refusal(context, agent_id="visitor", passkey=passkey)
     assert (limited.code, limited.action) == (ErrorCode.LIMIT, "retry")
-    house.times.pass_(60 / SEATS_OF_ONE)
-    await house.come(agent, passkey)
+    context.times.pass_(60 / SEATS_OF_ONE)
+    await context.come(agent, passkey)
 
 
-async def test_a_runaway_client_is_told_to_slow_down_and_goes_on_after_a_while(house: House) -> None:
-    house.restart(calls_per_minute=20, max_repeats=1000)
-    caller = await house.spawn(house.task())
+async def test_a_runaway_client_is_told_to_slow_down_and_goes_on_after_a_while(context: House) -> None:
+    context.restart(calls_per_minute=20, max_repeats=1000)
+    caller = await context.spawn(context.task())
     for _ in range(20):
-        await house.next(caller)
-    refusal = await refusal_of(house, caller)
+        await context.next(caller)
+    refusal = await refusal_of(context, caller)
     assert (refusal.code, refusal.action) == (ErrorCode.LIMIT, "retry")
     assert "seconds" in refusal.hint
-    house.times.pass_(3)
-    assert await house.told(caller) == "get_task"
+    context.times.pass_(3)
+    assert await context.told(caller) == "get_task"
 
 
-async def test_a_token_is_good_for_another_service_on_the_same_blackboard(house: House) -> None:
-    caller = await house.spawn(house.task())
-    house.restart()
-    assert await house.told(caller) == "get_task"
+async def test_a_token_is_good_for_another_service_on_the_same_blackboard(context: House) -> None:
+    caller = await context.spawn(context.task())
+    context.restart()
+    assert await context.told(caller) == "get_task"
 
 
-async def test_whoever_logs_out_has_no_seat_any_more(house: House) -> None:
-    caller = await house.spawn(house.task())
-    assert (await house.service.logout(caller)).next == "Stop."
-    assert (await refusal_of(house, caller)).code is ErrorCode.NOT_AUTHENTICATED
+async def test_whoever_logs_out_has_no_seat_any_more(context: House) -> None:
+    caller = await context.spawn(context.task())
+    assert (await context.service.logout(caller)).next == "Stop."
+    assert (await refusal_of(context, caller)).code is ErrorCode.NOT_AUTHENTICATED
 
 
-async def test_a_closed_seat_cannot_be_hammered(house: House) -> None:
-    caller = await house.spawn(house.task())
-    await house.service.logout(caller)
-    codes = [(await refusal_of(house, caller)).code for _ in range(12)]
+async def test_a_closed_seat_cannot_be_hammered(context: House) -> None:
+    caller = await context.spawn(context.task())
+    await context.service.logout(caller)
+    codes = [(await refusal_of(context, caller)).code for _ in range(12)]
     assert codes == [ErrorCode.NOT_AUTHENTICATED] * 10 + [ErrorCode.LIMIT] * 2
 
 
-async def test_no_secret_is_kept_or_shown(house: House) -> None:
-    agent, passkey = await house.guest()
-    run = house.begin(house.task())
-    secret = await house.runs.credential(run)
-    seated = await house.service.authenticate(Caller(token=secret))
+async def test_no_secret_is_kept_or_shown(context: House) -> None:
+    agent, passkey = await context.guest()
+    run = context.begin(context.task())
+    secret = await context.runs.credential(run)
+    seated = await context.service.authenticate(Caller(token=secret))
     caller = Caller(token=seated.session_token)
-    guest = await house.come(agent, passkey)
-    await house.next(caller)
-    await house.next(guest)
-    refusal = await house.refused(house.service.get_task(caller, 99))
-    kept = repr(house.everything())
+    guest = await context.come(agent, passkey)
+    await context.next(caller)
+    await context.next(guest)
+    refusal = await context.refused(context.service.get_task(caller, 99))
+    kept = repr(context.everything())
     for word in (passkey, secret, caller.token, guest.token):
         for shown in (
             kept,

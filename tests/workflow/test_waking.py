@@ -22,7 +22,7 @@ from genba.judgement.workflow.next_action import decide
 from genba.judgement.workflow.wake_conditions import woken_by
 from genba.testing.conformance import a_verification
 from tests.blackboard.acting import MANAGER
-from tests.workflow.house import HUMAN, ORCHESTRATOR, House
+from tests.workflow.context import HUMAN, ORCHESTRATOR, House
 
 STEPS = 60
 
@@ -30,11 +30,11 @@ STEPS = 60
 class Walk:
     """A manager's task to which anything happens that may happen to it."""
 
-    def __init__(self, house: House, seed: int) -> None:
-        self.house = house
+    def __init__(self, context: House, seed: int) -> None:
+        self.context = context
         self.dice = random.Random(seed)
-        self.task = house.task()
-        self.run = house.begin(self.task, "chief", Purpose.MANAGE)
+        self.task = context.task()
+        self.run = context.begin(self.task, "chief", Purpose.MANAGE)
         self.made = 0
 
     def step(self) -> str:
@@ -48,81 +48,86 @@ class Walk:
         return act.__name__
 
     def any(self) -> int:
-        return self.dice.choice([piece.number for piece in self.house.workflow.pieces(self.task)] or [0])
+        return self.dice.choice([piece.number for piece in self.context.workflow.pieces(self.task)] or [0])
 
     def add(self) -> None:
-        there = [str(piece.number) for piece in self.house.workflow.pieces(self.task)]
+        there = [str(piece.number) for piece in self.context.workflow.pieces(self.task)]
         self.made += 1
         draft = SubtaskDraft(
             title=f"Part {self.made}",
             depends_on=tuple(self.dice.sample(there, min(len(there), self.dice.choice((0, 0, 1, 2))))),
             assignee=self.dice.choice(("", "writer")),
         )
-        self.house.workflow.create_subtasks(self.task, (draft,), in_plan=False, actor=MANAGER, more=True)
+        self.context.workflow.create_subtasks(self.task, (draft,), in_plan=False, actor=MANAGER, more=True)
 
     def assign(self) -> None:
         note = self.dice.choice(("", "try harder"))
-        self.house.workflow.assign(self.any(), "writer", actor=MANAGER, note=note, run=self.run)
+        self.context.workflow.assign(self.any(), "writer", actor=MANAGER, note=note, run=self.run)
 
     def reassign(self) -> None:
-        self.house.workflow.assign(self.any(), "tester", actor=MANAGER, run=self.run)
+        self.context.workflow.assign(self.any(), "tester", actor=MANAGER, run=self.run)
 
     def begin(self) -> None:
-        self.house.begin(self.any())
+        self.context.begin(self.any())
 
     def block(self) -> None:
         blocker = Blocker(self.dice.choice((BlockerKind.FAILED, BlockerKind.NEEDS_INPUT)), "no")
-        self.house.board.change_status(
+        self.context.board.change_status(
             self.any(), StatusChange(to=TaskStatus.BLOCKED, actor=ORCHESTRATOR, blocker=blocker)
         )
 
     def unblock(self) -> None:
-        self.house.board.change_status(self.any(), StatusChange(to=TaskStatus.OPEN, actor=HUMAN))
+        self.context.board.change_status(self.any(), StatusChange(to=TaskStatus.OPEN, actor=HUMAN))
 
     def ask(self) -> None:
-        self.house.workflow.ask_human(self.any(), "what now?", run=self.run, actor=MANAGER)
+        self.context.workflow.ask_human(self.any(), "what now?", run=self.run, actor=MANAGER)
 
     def answer(self) -> None:
-        self.house.fleet.answer(self.any(), "so", HUMAN)
+        self.context.fleet.answer(self.any(), "so", HUMAN)
 
     def cancel(self) -> None:
-        self.house.workflow.cancel(self.any(), actor=MANAGER, run=self.run)
+        self.context.workflow.cancel(self.any(), actor=MANAGER, run=self.run)
 
     def reopen(self) -> None:
-        self.house.board.change_status(self.any(), StatusChange(to=TaskStatus.OPEN, actor=HUMAN, reason="again"))
+        self.context.board.change_status(self.any(), StatusChange(to=TaskStatus.OPEN, actor=HUMAN, reason="again"))
 
     def land(self) -> None:
-        self.house.land(self.any())
+        self.context.land(self.any())
 
     def fail(self) -> None:
-        self.house.board.change_status(self.any(), StatusChange(to=TaskStatus.OPEN, actor=ORCHESTRATOR))
+        self.context.board.change_status(self.any(), StatusChange(to=TaskStatus.OPEN, actor=ORCHESTRATOR))
 
     def review(self) -> None:
         """A child that is no part: it judges the task of the manager."""
         draft = TaskDraft(title="Review", parent=self.task, review_of=self.task, review_commit="c1")
-        self.house.board.add(draft, ORCHESTRATOR)
+        self.context.board.add(draft, ORCHESTRATOR)
 
     def claim(self) -> None:
         verdict = self.dice.choice((VerdictStatus.DONE, VerdictStatus.REJECTED))
-        self.house.board.record_verification(self.task, self.run, a_verification("c1", verdict))
+        self.context.board.record_verification(self.task, self.run, a_verification("c1", verdict))
 
 
 @pytest.mark.parametrize("seed", range(8))
-async def test_a_manager_is_woken_exactly_when_it_would_not_wait(house: House, seed: int) -> None:
-    walk = Walk(house, seed)
-    caller = await house.enter(walk.run)
+async def test_a_manager_is_woken_exactly_when_it_would_not_wait(context: House, seed: int) -> None:
+    walk = Walk(context, seed)
+    caller = await context.enter(walk.run)
     seat = caller.token.split("_")[1]
-    house.workflow.mark(walk.task, walk.run, "chief", Phase.EXECUTING)
+    context.workflow.mark(walk.task, walk.run, "chief", Phase.EXECUTING)
     me = WorkerContext(executor="here", agents=())
     seen: set[bool] = set()
     for _ in range(STEPS):
         did = walk.step()
-        field = house.fleet.field()
+        field = context.fleet.field()
         woken = bool(woken_by(SchedulerView(field, FleetSettings(), me), field.tasks[walk.task], "chief"))
-        there = msgspec.structs.replace(house.workflow.snapshot(seat), spawned=False)
-        told = decide(there)
-        if told.action is ActionKind.EXIT:
+        there = msgspec.structs.replace(context.workflow.snapshot(seat), spawned=False)
+        result = decide(there)
+        if result.action is ActionKind.EXIT:
             break
-        assert woken is (told.action is not ActionKind.WAIT), (did, told.action, told.reason, house.children(walk.task))
+        assert woken is (result.action is not ActionKind.WAIT), (
+            did,
+            result.action,
+            result.reason,
+            context.children(walk.task),
+        )
         seen.add(woken)
     assert seen == {True, False}

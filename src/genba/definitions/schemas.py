@@ -62,7 +62,7 @@ def _without_completion(runner: dict[str, Any]) -> None:
 
 def _completion_schema() -> dict[str, Any]:
     """A completion as it is written: a type and its config. Inside a composite it may be a reference to a name."""
-    kinds = {name: _with_config(told) for name, told in msgspec.json.schema(Completion)["$defs"].items()}
+    kinds = {name: _with_config(message) for name, message in msgspec.json.schema(Completion)["$defs"].items()}
     condition = {"$ref": "#/$defs/Condition"}
     inside = kinds["Composite"]["properties"]["config"]["properties"]
     inside["completionConditions"] |= {"items": condition, "minItems": 1}

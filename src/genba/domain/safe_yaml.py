@@ -47,16 +47,16 @@ def load_yaml(text: str, quick: bool = False) -> Any:
             for key, _ in node.value:
                 if isinstance(key, yaml.ScalarNode) and key.value != "<<":
                     if (key.tag, key.value) in seen:
-                        told = f'the key "{key.value[:80]}" stands there twice'
-                        raise yaml.composer.ComposerError(None, None, told, key.start_mark)
+                        message = f'the key "{key.value[:80]}" stands there twice'
+                        raise yaml.composer.ComposerError(None, None, message, key.start_mark)
                     seen.add((key.tag, key.value))
 
         def construct_object(self, node: Any, deep: bool = False) -> Any:
             try:
                 return super().construct_object(node, deep=deep)
             except _MISFIT:
-                told = f"a value does not fit its tag {node.tag.rpartition(':')[2][:80]}"
-                raise yaml.constructor.ConstructorError(None, None, told, node.start_mark) from None
+                message = f"a value does not fit its tag {node.tag.rpartition(':')[2][:80]}"
+                raise yaml.constructor.ConstructorError(None, None, message, node.start_mark) from None
 
     try:
         return yaml.load(text, Careful)  # noqa: S506  (a SafeLoader, which makes plain data only)

@@ -251,8 +251,8 @@ class Run:
         left = await self.world.rework.markers_left(seen.head, self.conflicts)
         if not left:
             return None
-        told = say(self.definition.language, "markers_left", paths=", ".join(left))
-        return CheckResult("conflict", CheckStatus.FAILED, told)
+        result = say(self.definition.language, "markers_left", paths=", ".join(left))
+        return CheckResult("conflict", CheckStatus.FAILED, result)
 
     async def _delivered(self, workspace: Workspace, issue: Issue | None) -> Finalized:
         """The work has landed already: what is left of it is taken away."""
@@ -296,8 +296,8 @@ class Run:
         settings = self.settings.execution.finalize
         if self._hands_over and self.tasks is not None:
             await self.tasks.reach_review()
-            told = f"{self.tasks.verified[:7]} is verified, and waits to land on {workspace.base_branch}"
-            return Finalized(done=False, handed_over=True, reason=told)
+            message = f"{self.tasks.verified[:7]} is verified, and waits to land on {workspace.base_branch}"
+            return Finalized(done=False, handed_over=True, reason=message)
         waits = await self._may_land(self.tasks) if self.tasks is not None else ""
         if waits and self.tasks is not None:
             asked = "" if self.world.hands_over else await self.tasks.ask_review(self.world)
@@ -332,8 +332,8 @@ class Run:
 
     def _delivery(self, workspace: Workspace, issue: Issue | None) -> Delivery:
         subject, body = subject_of(issue.title, issue.number) if issue else ("", "")
-        told = body + trailers(issue.number if issue else None, self.definition.name, self.plan.run)
-        delivery = Delivery(subject=subject or workspace.branch, trailers=told, judged=self.state.judged)
+        result = body + trailers(issue.number if issue else None, self.definition.name, self.plan.run)
+        delivery = Delivery(subject=subject or workspace.branch, trailers=result, judged=self.state.judged)
         if not self._proposes:
             return delivery
         from genba.execution.delivery.pull_request import proposed  # noqa: PLC0415  (only with a pull request)
@@ -345,20 +345,20 @@ class Run:
         if self.tasks is not None:
             await self.tasks.rework(red.detail)
         facts = await self.world.trees.observe(workspace)
-        told, denied = red, self.state.denied
+        message, denied = red, self.state.denied
         if red.name in _OF_ANSWERS:
             denied = ()
         elif red.name != "verification":
             language = self.definition.language
             alone = say(language, "committed_alone", detail=detail_in(language, red.name, red.detail))
-            told = msgspec.structs.replace(red, detail=alone)
+            message = msgspec.structs.replace(red, detail=alone)
         self._reached(msgspec.structs.replace(self.state, step=self._working_step()))
         again = self.state.last_failure if red.name == "verification" else None
         # The judge adds the iteration that is under way, and here none is.
         before = msgspec.structs.replace(self.state, last_failure=again, iterations=self.state.iterations - 1)
         claim = read_claim(self.state.output)
         claimed = claim.text if claim.kind is ClaimKind.COMPLETE else ""
-        verdict = self.judge.failed(before, claimed, told, facts, denied)
+        verdict = self.judge.failed(before, claimed, message, facts, denied)
         reason = verdict.reason
         if verdict.outcome is not None and red.name in _OF_ANSWERS and red.output:
             reason = f"{reason}: {red.output.splitlines()[0]}"

@@ -194,8 +194,8 @@ class Opening:
         finalize = self.settings.execution.finalize
         if not (finalize.push or finalize.create_pr) or await self.world.repository.has_remote(finalize.remote):
             return
-        told = f'there is no remote "{finalize.remote}" to push to'
-        problem = Problem("", "runner.execution.finalize.remote", told, "git remote -v   or   --push-remote NAME")
+        message = f'there is no remote "{finalize.remote}" to push to'
+        problem = Problem("", "runner.execution.finalize.remote", message, "git remote -v   or   --push-remote NAME")
         raise ConfigurationError((problem,))
 
     async def _tell_start(self, workspace: Workspace, issue: Issue | None) -> None:
@@ -220,8 +220,8 @@ class Opening:
             if self.world.fallen_back:
                 self.world.journal.emit(Notice(message=f"no walls around the agent: {self.world.fallen_back}"))
             if taken is not None:
-                told = f"goes on with what {workspace.taken_from} left on {workspace.branch}"
-                self.world.journal.emit(Notice(message=told))
+                message = f"goes on with what {workspace.taken_from} left on {workspace.branch}"
+                self.world.journal.emit(Notice(message=message))
         else:
             resumed = RunResumed(process=self.plan.process, commits=self.plan.commits, started=started)
             self.world.journal.emit(resumed)

@@ -88,9 +88,9 @@ class MemoryTracker:
             labels=tuple(dict.fromkeys([*kept, *change.add_labels])),
             state="closed" if change.close else issue.state,
         )
-        told = self.comments.setdefault(number, [])
-        if change.comment and change.comment not in told[-1:]:
-            told.append(change.comment)
+        result = self.comments.setdefault(number, [])
+        if change.comment and change.comment not in result[-1:]:
+            result.append(change.comment)
 
 
 class MemoryForge:

@@ -28,8 +28,8 @@ class ChannelSuite:
 
     async def test_a_notice_comes_out_with_what_it_asks(self, channel: Channel, heard: Heard) -> None:
         await channel.send(a_notice("Which colour?"))
-        (told,) = heard()
-        assert "Which colour?" in told
+        (result,) = heard()
+        assert "Which colour?" in result
 
     async def test_a_notice_may_be_sent_again(self, channel: Channel, heard: Heard) -> None:
         for _ in range(2):

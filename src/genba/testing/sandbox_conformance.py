@@ -370,8 +370,8 @@ class SandboxSuite(UnwalledSuite):
         """
         done = await run_in(sandbox, cell, "sh", "-c", script)
         nothing = "0" * 16
-        told = {tuple(line.split()) for line in done.stdout.splitlines()} - {("lo",)}
-        assert told == {("CapEff:", nothing), ("CapBnd:", nothing), ("NoNewPrivs:", "1")}
+        result = {tuple(line.split()) for line in done.stdout.splitlines()} - {("lo",)}
+        assert result == {("CapEff:", nothing), ("CapBnd:", nothing), ("NoNewPrivs:", "1")}
 
     async def test_a_daemon_without_a_name_is_gone_too(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
         word = f"{_ANYTHING}.{secrets.randbelow(10**9)}"

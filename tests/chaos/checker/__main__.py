@@ -18,10 +18,10 @@ def main() -> int:
     words.add_argument("--plan", type=Path, required=True, help="the plan of the round, as JSON")
     words.add_argument("--home", type=Path, required=True, help="the folder with commits.txt and starts.txt")
     words.add_argument("--json", action="store_true", help="one JSON array, and nothing else")
-    told = words.parse_args()
-    plan = msgspec.json.decode(told.plan.read_bytes(), type=Plan)
-    found = check(told.repository.resolve(), told.database, plan, told.home.resolve())
-    if told.json:
+    result = words.parse_args()
+    plan = msgspec.json.decode(result.plan.read_bytes(), type=Plan)
+    found = check(result.repository.resolve(), result.database, plan, result.home.resolve())
+    if result.json:
         sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
     else:
         sys.stdout.writelines(f"{finding.law}: {finding.what}\n" for finding in found)

@@ -243,8 +243,8 @@ def an_escalation_is_gone(field: Forged) -> None:
 @breaks(Law.RIGHT_END)
 def a_person_is_asked_about_what_is_done(field: Forged) -> None:
     field.sql("UPDATE escalations SET task_id = ? WHERE task_id = ?", HONEST, LYING)
-    told = "UPDATE events SET task_id = ?, version = 1 WHERE task_id = ? AND kind = 'escalated'"
-    field.sql(told, HONEST, LYING)
+    message = "UPDATE events SET task_id = ?, version = 1 WHERE task_id = ? AND kind = 'escalated'"
+    field.sql(message, HONEST, LYING)
 
 
 @breaks(Law.RIGHT_END, Law.HISTORY)

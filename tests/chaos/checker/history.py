@@ -97,9 +97,9 @@ def _beside(board: Board, number: int) -> Iterator[str]:
     """What events tell of and what other tables hold is the same."""
     events = board.events_of[number]
     verdicts = Counter((row["commit"], row["status"]) for row in board.by_task("verifications")[number])
-    told = Counter((each["data"]["commit"], each["data"]["status"]) for each in events if each["kind"] == "verified")
-    if verdicts != told:
-        yield f"#{number} has {verdicts.total()} verdicts, and its history tells of {told.total()} or of others"
+    result = Counter((each["data"]["commit"], each["data"]["status"]) for each in events if each["kind"] == "verified")
+    if verdicts != result:
+        yield f"#{number} has {verdicts.total()} verdicts, and its history tells of {result.total()} or of others"
     asked = Counter(row["kind"] for row in board.by_task("escalations")[number])
     if asked != (escalated := Counter(each["data"]["kind"] for each in events if each["kind"] == "escalated")):
         yield f"#{number} has the escalations {dict(asked)}, and its history tells of {dict(escalated)}"

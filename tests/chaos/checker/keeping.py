@@ -21,16 +21,16 @@ def whole(board: Board, repository: Repository) -> Iterator[Finding]:
         yield Finding(Law.WHOLE, f"git cannot follow its refs: {repository.trouble or 'there are none'}")
     done = repository.git("fsck", "--connectivity-only", "--no-dangling", "--no-progress")
     if done.returncode:
-        told = (done.stdout + done.stderr).decode("utf-8", "replace").splitlines()
-        yield Finding(Law.WHOLE, f"git fsck: {'; '.join(told[:_MOST_TROUBLE])}")
+        lines = (done.stdout + done.stderr).decode("utf-8", "replace").splitlines()
+        yield Finding(Law.WHOLE, f"git fsck: {'; '.join(lines[:_MOST_TROUBLE])}")
 
 
 def nothing_lost(board: Board, repository: Repository, home: Path) -> Iterator[Finding]:
     """Every commit that an agent made, and every one that the database names."""
-    said = set(_words(home / COMMITS))
-    if not said:
+    output = set(_words(home / COMMITS))
+    if not output:
         yield Finding(Law.NOTHING_LOST, f"no agent has said in {COMMITS} which commits it made")
-    for name in sorted(said - set(repository.commits)):
+    for name in sorted(output - set(repository.commits)):
         there = "no ref leads to it" if repository.object(name)[0] == "commit" else "it is not there"
         yield Finding(Law.NOTHING_LOST, f"an agent made {name}, and {there}")
     for name, where in sorted(_named(board).items()):

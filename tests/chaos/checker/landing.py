@@ -44,7 +44,7 @@ def merged_once(board: Board, repository: Repository, plan: Plan) -> Iterator[Fi
         yield Finding(Law.MERGED_ONCE, f"there is no {repository.target}")
     yield from _only_forward(repository)
     by_git = _came(repository)
-    said = Counter(commit.issue for commit in repository.line if commit.issue)
+    output = Counter(commit.issue for commit in repository.line if commit.issue)
     entries = board.by_task("merge_entries")
     for part in plan.parts:
         times = 1 if part.end is End.MERGED else 0
@@ -52,16 +52,16 @@ def merged_once(board: Board, repository: Repository, plan: Plan) -> Iterator[Fi
         if len(came) != times:
             shown = ", ".join(f"{how} by {_short(commit.id)}" for how, commit in came) or "never"
             yield Finding(Law.MERGED_ONCE, f"{part.path} came onto the target {times and 'not once'}: {shown}")
-        if said[part.number] != times:
+        if output[part.number] != times:
             yield Finding(
-                Law.MERGED_ONCE, f"{said[part.number]} commits of the target say that they land #{part.number}"
+                Law.MERGED_ONCE, f"{output[part.number]} commits of the target say that they land #{part.number}"
             )
         merged = [entry for entry in entries[part.number] if entry["status"] == "merged"]
         if len(merged) != times:
             yield Finding(Law.MERGED_ONCE, f"the queue merged #{part.number} {len(merged)} times")
         yield from _agree(part, came, merged, repository)
     yield from _unasked(repository)
-    for number in sorted(set(said) - _numbers(plan)):
+    for number in sorted(set(output) - _numbers(plan)):
         yield Finding(Law.MERGED_ONCE, f"a commit of the target says that it lands #{number}, which nobody asked for")
 
 
@@ -94,8 +94,8 @@ def _only_forward(repository: Repository) -> Iterator[Finding]:
     for name in repository.moves or ():
         place = places.get(name, -1)
         if place <= at:
-            told = "is not on its way to where it is now" if place < 0 else "was left behind before"
-            yield Finding(Law.MERGED_ONCE, f"the target was moved to {_short(name)}, which {told}")
+            message = "is not on its way to where it is now" if place < 0 else "was left behind before"
+            yield Finding(Law.MERGED_ONCE, f"the target was moved to {_short(name)}, which {message}")
         at = max(at, place)
 
 
@@ -118,8 +118,8 @@ def _agree(part: Part, came: list[tuple[str, Commit]], merged: list[Row], reposi
         return
     commit, entry = came[0][1], merged[0]
     if entry["landed"] != commit.id:
-        told = f"git says {_short(commit.id)}, the queue says {_short(entry['landed'])}"
-        yield Finding(Law.MERGED_ONCE, f"#{part.number} landed: {told}")
+        message = f"git says {_short(commit.id)}, the queue says {_short(entry['landed'])}"
+        yield Finding(Law.MERGED_ONCE, f"#{part.number} landed: {message}")
     if commit.issue != part.number:
         yield Finding(
             Law.MERGED_ONCE, f"{_short(commit.id)} brought {part.path}, and says that it lands #{commit.issue}"
@@ -142,15 +142,15 @@ def no_false_done(board: Board, repository: Repository, plan: Plan) -> Iterator[
             yield Finding(Law.NO_FALSE_DONE, f"#{number} is done, and nobody can have done it")
         if number in parts and parts[number].path not in tip:
             yield Finding(Law.NO_FALSE_DONE, f"#{number} is done, and {parts[number].path} is not on the target")
-        told = [each for each in board.events_of[number] if _is_done(each)]
-        commit = told[-1]["data"].get("commit", "") if told else ""
+        lines = [each for each in board.events_of[number] if _is_done(each)]
+        commit = lines[-1]["data"].get("commit", "") if lines else ""
         landed = [entry for entry in entries[number] if entry["status"] == "merged" and entry["commit"] == commit]
-        if told and not landed:
+        if lines and not landed:
             yield Finding(Law.NO_FALSE_DONE, f"#{number} is done with {_short(commit)}, which the queue never merged")
-        if told and not any(each["commit"] == commit and each["status"] == "done" for each in verdicts[number]):
+        if lines and not any(each["commit"] == commit and each["status"] == "done" for each in verdicts[number]):
             yield Finding(Law.NO_FALSE_DONE, f"#{number} is done with {_short(commit)}, which was never verified")
         ended = [row["verified"] for row in sessions[number] if row["outcome"] == "completed"]
-        if told and commit not in ended:
+        if lines and commit not in ended:
             yield Finding(
                 Law.NO_FALSE_DONE, f"#{number} is done with {_short(commit)}, and no session completed with it"
             )
@@ -177,17 +177,17 @@ def green(repository: Repository, plan: Plan) -> Iterator[Finding]:
             changed = sorted(path for path in {*before, *files} if before.get(path) != files.get(path))
             foreign = [path for path in changed if path not in _own(part) and not path.endswith(f"-{part.number}.txt")]
             if foreign:
-                told = ", ".join(foreign)
+                message = ", ".join(foreign)
                 yield Finding(
-                    Law.GREEN, f"{_short(commit.id)} lands #{part.number} and changes what is not its own: {told}"
+                    Law.GREEN, f"{_short(commit.id)} lands #{part.number} and changes what is not its own: {message}"
                 )
             if part.kind is Kind.CONFLICTING:
                 kept.setdefault(_shared(part), set()).add(f"by-{part.number}")
         for path, lines in kept.items():
             there = repository.text(files[path]).split() if path in files else []
             if missing := lines - set(there):
-                told = ", ".join(sorted(missing))
-                yield Finding(Law.GREEN, f"{_short(commit.id)} has {path} without {told}")
+                message = ", ".join(sorted(missing))
+                yield Finding(Law.GREEN, f"{_short(commit.id)} has {path} without {message}")
         before = files
 
 
@@ -197,9 +197,9 @@ def red(repository: Repository, tree: str) -> list[str]:
     for path, blob in repository.files(tree).items():
         if path.startswith(_CHECKED) and (why := _wrong(path, repository.text(blob))):
             found.append(why)
-    told = Counter(pair[1] for path, blob in repository.files(tree).items()
+    result = Counter(pair[1] for path, blob in repository.files(tree).items()
                    if (pair := _CLASHING.fullmatch(path)) and repository.text(blob).split() == ["alone"])  # fmt: skip
-    return found + [f"{pair} is green alone, and there are {times}" for pair, times in told.items() if times > 1]
+    return found + [f"{pair} is green alone, and there are {times}" for pair, times in result.items() if times > 1]
 
 
 def _wrong(path: str, text: str) -> str:

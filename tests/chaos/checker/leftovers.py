@@ -100,8 +100,8 @@ def _in_trees(repository: Repository, waits: set[int]) -> Iterator[str]:
     for entry in _inside(repository.folder / "worktrees"):
         head = (entry / "HEAD").read_text("utf-8", "replace").strip() if (entry / "HEAD").is_file() else ""
         branch = _BRANCH.fullmatch(head.removeprefix("ref: "))
-        told = (entry / "gitdir").read_text("utf-8", "replace").strip() if (entry / "gitdir").is_file() else ""
-        tree = Path(told).parent
+        message = (entry / "gitdir").read_text("utf-8", "replace").strip() if (entry / "gitdir").is_file() else ""
+        tree = Path(message).parent
         known.add(tree.name)
         if branch is None or int(branch[1]) not in waits:
             yield f"the working tree {entry.name} at {head or 'nothing'}"
@@ -162,10 +162,10 @@ def _processes(root: Path, home: Path) -> Iterator[str]:
             continue
         try:
             words = (entry / "cmdline").read_bytes()
-            told = words + b"\0" + (entry / "environ").read_bytes() + b"\0" + bytes((entry / "cwd").readlink())
+            result = words + b"\0" + (entry / "environ").read_bytes() + b"\0" + bytes((entry / "cwd").readlink())
         except OSError:
             continue
-        if any(mark.search(told) for mark in marks):
+        if any(mark.search(result) for mark in marks):
             yield f"the process {entry.name}: {words.replace(bytes(1), b' ').decode('utf-8', 'replace').strip()}"
 
 

@@ -32,8 +32,8 @@ class Commit(msgspec.Struct, frozen=True):
     @property
     def issue(self) -> int:
         """The task that it says it lands; 0 for none."""
-        told = self._told("Issue: ")
-        return int(told) if told.isdigit() else 0
+        result = self._told("Issue: ")
+        return int(result) if result.isdigit() else 0
 
     @property
     def session(self) -> str:
@@ -88,10 +88,10 @@ class Repository:
     @cached_property
     def commits(self) -> dict[str, Commit]:
         """Everything that a ref leads to."""
-        told = self.git("log", "--all", "--no-show-signature", "--format=%H %T %P%n%B%x00")
-        self.trouble = told.stderr.decode("utf-8", "replace").strip() if told.returncode else ""
+        result = self.git("log", "--all", "--no-show-signature", "--format=%H %T %P%n%B%x00")
+        self.trouble = result.stderr.decode("utf-8", "replace").strip() if result.returncode else ""
         found = {}
-        for block in told.stdout.decode("utf-8", "replace").split("\0"):
+        for block in result.stdout.decode("utf-8", "replace").split("\0"):
             first, _, message = block.lstrip("\n").partition("\n")
             if first:
                 name, tree, *parents = first.split()
@@ -141,19 +141,19 @@ class Repository:
             self._asked = subprocess.Popen(
                 words, env=_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=silent
             )
-        told, asked = self._asked.stdout, self._asked.stdin
-        if told is None or asked is None:
+        result, asked = self._asked.stdout, self._asked.stdin
+        if result is None or asked is None:
             return "missing", b""
         try:
             asked.write(f"{name}\n".encode())
             asked.flush()
         except BrokenPipeError:
             return "missing", b""
-        head = told.readline().decode("utf-8", "replace").split()
+        head = result.readline().decode("utf-8", "replace").split()
         if len(head) != 3:
             return "missing", b""
-        content = told.read(int(head[2]))
-        told.read(1)
+        content = result.read(int(head[2]))
+        result.read(1)
         return head[1], content
 
     def files(self, tree: str) -> dict[str, str]:

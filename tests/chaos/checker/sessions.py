@@ -31,11 +31,11 @@ class _Session(msgspec.Struct):
 def one_at_a_time(board: Board, home: Path, plan: Plan) -> Iterator[Finding]:
     rows = {row["run"]: row for row in board.of("sessions") if row["task_id"] in board.numbers}
     for number in board.tasks:
-        told: dict[str, _Session] = {}
-        found = [*_played(number, board.events_of[number], told)]
+        values: dict[str, _Session] = {}
+        found = [*_played(number, board.events_of[number], values)]
         mine = {run: row for run, row in rows.items() if board.numbers[row["task_id"]] == number}
-        for run in sorted({*told, *mine}):
-            found += _compared(number, run, told.get(run), mine.get(run))
+        for run in sorted({*values, *mine}):
+            found += _compared(number, run, values.get(run), mine.get(run))
         found += _attempts(number, list(mine.values()))
         yield from (Finding(Law.SESSIONS, what) for what in found)
     yield from (Finding(Law.SESSIONS, what) for what in _starts(home, board, set(rows), plan))
@@ -164,11 +164,11 @@ def _queue_compared(number: int, board: Board, entries: list[Row]) -> Iterator[s
         yield f"#{number} has {len(there)} entries in the queue, and its history tells of {len(queued)} or of others"
     if len(there) != len(entries):
         yield f"#{number} has the same entry twice"
-    told = Counter(each["data"]["status"] for each in events if each["kind"] == "merge_settled")
+    result = Counter(each["data"]["status"] for each in events if each["kind"] == "merge_settled")
     for status in ("merged", "conflict", "red"):
         count = sum(row["status"] == status for row in entries)
-        if count != told[status]:
-            yield f"#{number} has {count} entries that are {status}, and its history tells of {told[status]}"
+        if count != result[status]:
+            yield f"#{number} has {count} entries that are {status}, and its history tells of {result[status]}"
     landed = {each["data"]["landed"] for each in events if each["kind"] == "merge_settled" and each["data"]["landed"]}
     if landed != (rows := {row["landed"] for row in entries if row["landed"]}):
         yield f"#{number} landed as {sorted(rows)}, and its history says {sorted(landed)}"

@@ -113,16 +113,16 @@ def test_the_checker_imports_nothing_of_the_product() -> None:
 def test_what_may_happen_to_a_task_is_what_the_reference_says() -> None:
     lines = (DOCS / "statuses.md").read_text("utf-8").partition("<!-- rules -->")[2].partition("<!-- /rules -->")[0]
     cells = [[cell.strip().replace("`", "") for cell in line.split("|")[1:-1]] for line in lines.splitlines() if line]
-    told = {(start, to): set(who.split(", ")) for start, to, who, _ in cells[2:]}
+    values = {(start, to): set(who.split(", ")) for start, to, who, _ in cells[2:]}
 
-    assert {way: set(who.split()) for way, who in WAYS.items()} == told
+    assert {way: set(who.split()) for way, who in WAYS.items()} == values
 
 
 def test_each_law_stands_in_the_reference() -> None:
     lines = (DOCS / "chaos-checker.md").read_text("utf-8").partition("<!-- laws -->")[2].splitlines()
-    told = [line.split("|")[1].strip(" `") for line in lines if line.startswith("| `")]
+    messages = [line.split("|")[1].strip(" `") for line in lines if line.startswith("| `")]
 
-    assert told == list(Law)
+    assert messages == list(Law)
 
 
 def imported(path: Path) -> Iterator[str]:

@@ -26,15 +26,15 @@ def _follower(board: Blackboard, syncing: Syncing, said: list[str]) -> Follower:
 async def test_a_tracker_that_takes_no_more_requests_is_left_alone(
     board: Blackboard, remote: MemoryIssues, syncing: Syncing
 ) -> None:
-    said: list[str] = []
-    follower = _follower(board, syncing, said)
+    lines: list[str] = []
+    follower = _follower(board, syncing, lines)
     remote.faults.append(RateLimited("no more for now", retry_after=600))
 
     for _ in range(3):
         assert not await follower.look()
 
     assert len(remote.calls) == 1
-    assert said == ["GitHub could not be looked at: no more for now"]
+    assert lines == ["GitHub could not be looked at: no more for now"]
 
 
 async def test_a_look_in_time_to_come_counts_for_nothing(

@@ -43,7 +43,7 @@ async def test_all_that_people_do_arrives(shop: GitHub, board: Blackboard, sync:
     await sync.sync()
     assert [task.number for task in board.find()] == [one, two, part]
     assert (board.get(one).dependencies, board.get(two).children) == ((two,), (part,))
-    assert [(said.author, said.body) for said in board.comments(one)] == [("rita", "as soon as you can")]
+    assert [(output.author, output.body) for output in board.comments(one)] == [("rita", "as soon as you can")]
 
     shop.advance(3600)
     shop.close(SHOP, two, "not_planned")

@@ -260,9 +260,9 @@ async def test_priority_type_and_agent_come_from_labels_types_and_assignees(
 async def test_comments_are_copied_edited_and_taken_away(
     board: Blackboard, remote: MemoryIssues, syncing: Syncing
 ) -> None:
-    said = RemoteComment(id="c1", author="bob", body="hm", created_at="2026-01-01T00:00:00Z", trusted=True)
+    output = RemoteComment(id="c1", author="bob", body="hm", created_at="2026-01-01T00:00:00Z", trusted=True)
     ours = RemoteComment(id="c2", author="bot", body="done <!-- genba:x -->", created_at="2026-01-01T00:00:01Z")
-    number = remote.add(comments=(said, ours))
+    number = remote.add(comments=(output, ours))
     await syncing().sync()
     board.comment(number, "from here", _ALICE)
     assert [(one.author, one.body) for one in board.comments(number)] == [("bob", "hm"), ("alice", "from here")]
@@ -375,8 +375,8 @@ async def test_one_issue_that_is_not_found_is_given_up_by_the_next_sync_alone(
 async def test_who_reads_one_issue_and_who_reads_all_do_not_double_anything(
     board: Blackboard, remote: MemoryIssues, syncing: Syncing
 ) -> None:
-    said = RemoteComment(id="c1", author="bob", body="hm", created_at="2026-01-01T00:00:00Z", trusted=True)
-    numbers = [remote.add(comments=(said,)) for _ in range(10)]
+    output = RemoteComment(id="c1", author="bob", body="hm", created_at="2026-01-01T00:00:00Z", trusted=True)
+    numbers = [remote.add(comments=(output,)) for _ in range(10)]
     await asyncio.gather(syncing().sync(), *(syncing().sync_issue(number) for number in numbers * 2))
 
     assert [task.number for task in board.find()] == numbers

@@ -74,7 +74,7 @@ def _is_full(place: str) -> bool:
 
 def _of_postgres(error: Any, place: str, waited: float) -> GenbaError:
     state = str(getattr(error, "sqlstate", None) or "")
-    said = " ".join(str(error).split()) or type(error).__name__
+    output = " ".join(str(error).split()) or type(error).__name__
     match state[:2], state:
         case _, "55P03":
             return UnavailableError(
@@ -90,17 +90,17 @@ def _of_postgres(error: Any, place: str, waited: float) -> GenbaError:
             return _contradiction(error)
         case (("08" | "57" | "28" | "3D" | "53" | ""), _):
             return UnavailableError(
-                f"the database {place} cannot be reached: {said}",
+                f"the database {place} cannot be reached: {output}",
                 unchanged=_UNCHANGED,
                 hint="see that it runs, and that the address, the name and the password are right",
             )
-    return UnrecoverableError(f"the blackboard at {place} said: {said}", unchanged=_UNCHANGED)
+    return UnrecoverableError(f"the blackboard at {place} said: {output}", unchanged=_UNCHANGED)
 
 
 def _contradiction(error: Exception) -> GenbaError:
-    said = " ".join(str(error).split())
+    output = " ".join(str(error).split())
     return StateConflictError(
-        f"this contradicts what is on the blackboard: {said}",
+        f"this contradicts what is on the blackboard: {output}",
         unchanged=_UNCHANGED,
         hint="look at it, then try again: genba task list",
     )

@@ -93,8 +93,8 @@ def escalate(tx: Transaction, escalation: Escalation, blocker: Blocker | None) -
         at=at,
         **key,
     )
-    told = {"kind": escalation.kind, "question": question}
-    line = Line(task=task.id, version=task.version, kind=ESCALATED, data=told)
+    values = {"kind": escalation.kind, "question": question}
+    line = Line(task=task.id, version=task.version, kind=ESCALATED, data=values)
     tell(tx, actor, at, [line], str(key["run"]))
     if blocker is not None:
         reason = bounded(blocker.reason.strip()) or question
@@ -221,8 +221,8 @@ def asked_anew(found: Escalation) -> StateConflictError:
 def _decide(tx: Transaction, task: Task, found: Escalation, status: str, said: str, actor: Actor) -> None:
     at = now()
     tx.do(_DECIDE, id=found.id, status=status, answer=said, by=actor.name, at=at)
-    told = {"kind": found.kind, "status": status, "answer": said}
-    tell(tx, actor, at, [Line(task=task.id, version=task.version, kind=DECIDED, data=told)], found.run)
+    values = {"kind": found.kind, "status": status, "answer": said}
+    tell(tx, actor, at, [Line(task=task.id, version=task.version, kind=DECIDED, data=values)], found.run)
 
 
 def _judge_commit(tx: Transaction, task: Task, found: Escalation, approved: bool, reason: str, actor: Actor) -> None:

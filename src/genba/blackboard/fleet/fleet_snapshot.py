@@ -162,12 +162,12 @@ def _approved(tx: Transaction, tasks: dict[int, Task]) -> dict[int, Task]:
             approved[number] = str(data.get("commit", ""))
         elif kind == STATUS_CHANGED and data.get("from") == TaskStatus.REVIEW:
             approved[number] = ""
-    told = {
+    values = {
         number: msgspec.structs.replace(tasks[number], approved=commit)
         for number, commit in approved.items()
         if commit and number in tasks
     }
-    return tasks | told
+    return tasks | values
 
 
 def _any_in_review(tasks: dict[int, Task]) -> bool:

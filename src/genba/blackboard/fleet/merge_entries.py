@@ -105,8 +105,8 @@ def enqueue_merge(tx: Transaction, entry: MergeEntry) -> MergeEntry:
         tx.do(_QUEUE_AGAIN, id=there[0], **place)
     else:
         tx.do(_INSERT, project=tx.project, task=task.id, **same, **place)
-    told = {"commit": entry.commit, "target": entry.target, "round": entry.round}
-    tell(tx, _QUEUE, at, [Line(task=task.id, version=task.version, kind=MERGE_QUEUED, data=told)], entry.run)
+    values = {"commit": entry.commit, "target": entry.target, "round": entry.round}
+    tell(tx, _QUEUE, at, [Line(task=task.id, version=task.version, kind=MERGE_QUEUED, data=values)], entry.run)
     row = tx.one(_SAME, **same)
     return entry_of(row) if row else entry
 
@@ -158,15 +158,15 @@ def settle(
         finished_at=at if status.ended or status is EntryStatus.STUCK else None,
     )
     if status is not entry.status or detail != entry.detail:
-        told = {"status": status, "landed": seen(landed), "paths": [seen(path) for path in paths], "on": entry.target}
-        line = Line(task=task.id, version=task.version, kind=MERGE_SETTLED, data=told)
+        values = {"status": status, "landed": seen(landed), "paths": [seen(path) for path in paths], "on": entry.target}
+        line = Line(task=task.id, version=task.version, kind=MERGE_SETTLED, data=values)
         tell(tx, _QUEUE, at, [line], entry.run)
     return _entry(tx, id_)
 
 
 def settle_end(tx: Transaction, end: EntryEnd) -> MergeEntry:
-    told = {"landed": end.landed, "detail": end.detail, "over": end.over}
-    return settle(tx, end.entry.id, end.status, paths=end.paths, **told)
+    values = {"landed": end.landed, "detail": end.detail, "over": end.over}
+    return settle(tx, end.entry.id, end.status, paths=end.paths, **values)
 
 
 def withdraw(tx: Transaction, number: int, reason: str = "it was withdrawn") -> None:

@@ -209,8 +209,8 @@ def end_part(tx: Transaction, end: PartEnd) -> None:
     else:
         _write_end(tx, end, waits, at)
     part_over(tx, end.run, at)
-    told = {"part": end.part, "waits_for": end.waits_for, "outcome": end.outcome, "reason": bounded(end.reason)}
-    line = Line(task=task.id, version=task.version, kind=PART_ENDED, data=told)
+    values = {"part": end.part, "waits_for": end.waits_for, "outcome": end.outcome, "reason": bounded(end.reason)}
+    line = Line(task=task.id, version=task.version, kind=PART_ENDED, data=values)
     tell(tx, Actor(ActorKind.ORCHESTRATOR, there.executor or end.run), at, [line], end.run)
 
 
@@ -287,8 +287,8 @@ def take_over(tx: Transaction, run: str, executor: str, host: str) -> FleetSessi
         return before
     at = now()
     tx.do(_TAKE_OVER, run=run, executor=executor, host=seen(host), at=at)
-    told = {"run": run, "from": before.executor, "to": executor}
-    line = Line(task=task.id, version=task.version, kind=TAKEN_OVER, data=told)
+    values = {"run": run, "from": before.executor, "to": executor}
+    line = Line(task=task.id, version=task.version, kind=TAKEN_OVER, data=values)
     tell(tx, Actor(ActorKind.ORCHESTRATOR, executor), at, [line], run)
     return session(tx, run)
 
@@ -425,6 +425,6 @@ def _moved(tx: Transaction, task: Task, order: PartOrder, actor: Actor) -> Task:
 
 
 def _told_of_part(tx: Transaction, task: Task, order: PartOrder, actor: Actor) -> None:
-    told: dict[str, Any] = {"part": order.part, "cause": order.cause, "purpose": order.purpose, "agent": order.agent}
-    line = Line(task=task.id, version=task.version, kind=PART_BEGAN, data=told)
+    values: dict[str, Any] = {"part": order.part, "cause": order.cause, "purpose": order.purpose, "agent": order.agent}
+    line = Line(task=task.id, version=task.version, kind=PART_BEGAN, data=values)
     tell(tx, actor, now(), [line], order.run)

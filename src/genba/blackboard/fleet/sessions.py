@@ -212,8 +212,8 @@ def _claim(tx: Transaction, task: Task, start: SessionStart, newest: Row | None,
             )
             return change_status(tx, task.number, change)
         case TaskStatus.IN_PROGRESS:
-            told = {"run": start.run, "from": newest[1] if newest else "", "attempt": attempt}
-            line = Line(task=task.id, version=task.version, kind=TAKEN_OVER, data=told)
+            values = {"run": start.run, "from": newest[1] if newest else "", "attempt": attempt}
+            line = Line(task=task.id, version=task.version, kind=TAKEN_OVER, data=values)
             tell(tx, actor, now(), [line], start.run)
             return task
         case TaskStatus.BLOCKED:

@@ -47,11 +47,11 @@ def request_review(
     question = words(_question(found, len(tx.all(_CHANGES, task=task.id)), rounds))
     if not question:
         return found
-    told: dict[str, Any] = {"round": 0, "review": found.task, "findings": found.findings, "reviewer": found.reviewer}
+    values: dict[str, Any] = {"round": 0, "review": found.task, "findings": found.findings, "reviewer": found.reviewer}
     session = tx.one(_SESSION, run=run)
     if session is not None:
-        told |= {"branch": session[0], "agent": session[1]}
-    asked = Escalation(task=of, kind=EscalationKind.REVIEW, question=question, run=run, commit=commit, evidence=told)
+        values |= {"branch": session[0], "agent": session[1]}
+    asked = Escalation(task=of, kind=EscalationKind.REVIEW, question=question, run=run, commit=commit, evidence=values)
     escalate(tx, asked, None)
     return msgspec.structs.replace(found, reviewer_type="human")
 

@@ -93,8 +93,8 @@ def ask_review(
     made = add(tx, draft, _GENBA)
     at = now()
     tx.do(_INSERT, project=tx.project, task=made.id, of=parent.id, commit=commit, reviewer_type=reviewer_type, at=at)
-    told = {"commit": commit, "review": made.number, "reviewer_type": reviewer_type}
-    tell(tx, _GENBA, at, [Line(task=parent.id, version=parent.version, kind=REVIEW_ASKED, data=told)])
+    values = {"commit": commit, "review": made.number, "reviewer_type": reviewer_type}
+    tell(tx, _GENBA, at, [Line(task=parent.id, version=parent.version, kind=REVIEW_ASKED, data=values)])
     return _review(tx, made)
 
 
@@ -130,8 +130,8 @@ def verdict(
     if findings[_MOST_FINDINGS:]:
         kept = (*kept, f"… and {len(findings) - _MOST_FINDINGS} more")
     tx.do(_DECIDE, task=task.id, status=status, reviewer=seen(reviewer), run=seen(run), findings=as_json(kept), at=at)
-    told = {"commit": review.commit, "review": number, "status": status, "findings": kept, "reviewer": seen(reviewer)}
-    tell(tx, actor, at, [Line(task=parent.id, version=parent.version, kind=REVIEWED, data=told)], seen(run))
+    values = {"commit": review.commit, "review": number, "status": status, "findings": kept, "reviewer": seen(reviewer)}
+    tell(tx, actor, at, [Line(task=parent.id, version=parent.version, kind=REVIEWED, data=values)], seen(run))
     _finish(tx, task, review.commit, f"{status} by {seen(reviewer) or actor.name}", run)
     if status == "changes":
         send_back(tx, of, f"{seen(reviewer) or actor.name} requests changes", run)

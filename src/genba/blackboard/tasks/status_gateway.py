@@ -137,8 +137,8 @@ def _carry_out(tx: Transaction, seen: Seen, change: StatusChange) -> Task:
         its_blocker = inherited if to is TaskStatus.BLOCKED else None
         tx.do(_UPDATE, **_row(tx, follower.id, follower.version + 1, to, its_blocker, at, task.id))
         let_go(tx, follower.id, follower.status, to, change.actor, at)
-        told = _told(follower.status, msgspec.structs.replace(change, to=to), its_blocker) | {"because": task.number}
-        lines.append(Line(task=follower.id, version=follower.version + 1, kind=STATUS_CHANGED, data=told))
+        result = _told(follower.status, msgspec.structs.replace(change, to=to), its_blocker) | {"because": task.number}
+        lines.append(Line(task=follower.id, version=follower.version + 1, kind=STATUS_CHANGED, data=result))
     tell(tx, change.actor, at, lines, change.session)
     return changed
 
@@ -214,11 +214,11 @@ def _row(
 
 
 def _told(start: TaskStatus, change: StatusChange, blocker: Blocker | None) -> dict[str, Any]:
-    told: dict[str, Any] = {"from": start, "to": change.to, "reason": change.reason, "commit": change.commit}
+    values: dict[str, Any] = {"from": start, "to": change.to, "reason": change.reason, "commit": change.commit}
     if change.finalized:
-        told["finalized"] = change.finalized
+        values["finalized"] = change.finalized
     if change.phase:
-        told["phase"] = change.phase
+        values["phase"] = change.phase
     if blocker:
-        told["blocker"] = blocker
-    return told
+        values["blocker"] = blocker
+    return values

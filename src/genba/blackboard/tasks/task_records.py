@@ -112,12 +112,12 @@ def add(tx: Transaction, draft: TaskDraft, actor: Actor, *, by_agent: bool = Fal
         tx.do(_DEPEND, task=task, on=on)
     if draft.goals:
         set_criteria(tx, task, number, draft.goals, by_agent or actor.kind is not ActorKind.HUMAN)
-    told: dict[str, Any] = {"title": draft.title, "status": TaskStatus.BLOCKED if blocker else draft.status}
-    told |= {"parent": draft.parent} if draft.parent else {}
-    told |= {"in_plan": True} if draft.in_plan else {}
-    told |= {"dependencies": draft.dependencies} if draft.dependencies else {}
-    told |= {"blocker": blocker} if blocker else {}
-    tell(tx, actor, at, [Line(task=task, version=1, kind=CREATED, data=told)])
+    values: dict[str, Any] = {"title": draft.title, "status": TaskStatus.BLOCKED if blocker else draft.status}
+    values |= {"parent": draft.parent} if draft.parent else {}
+    values |= {"in_plan": True} if draft.in_plan else {}
+    values |= {"dependencies": draft.dependencies} if draft.dependencies else {}
+    values |= {"blocker": blocker} if blocker else {}
+    tell(tx, actor, at, [Line(task=task, version=1, kind=CREATED, data=values)])
     return look(tx, number).task
 
 

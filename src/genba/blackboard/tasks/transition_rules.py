@@ -113,8 +113,8 @@ def _is_verified(tx: Transaction, task: Task, change: StatusChange) -> None:
         raise refused(task.number, f"commit {change.commit[:12]} was not verified")
     status, reason = verdict
     if status != VerdictStatus.DONE:
-        told = f"{status}: {reason}" if reason else status
-        raise refused(task.number, f"commit {change.commit[:12]} was verified, and the verdict is {told}")
+        message = f"{status}: {reason}" if reason else status
+        raise refused(task.number, f"commit {change.commit[:12]} was verified, and the verdict is {message}")
 
 
 def _is_judged(tx: Transaction, task: Task) -> None:

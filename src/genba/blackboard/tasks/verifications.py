@@ -57,9 +57,9 @@ def record_verification(tx: Transaction, number: int, run: str, verification: Ve
     )
     written = int(row[0]) if row else 0
     _write_evidence(tx, task.id, session, written, verification, at)
-    told = {"status": verification.status, "reason": verification.reason, "commit": seen(subject.commit)}
+    values = {"status": verification.status, "reason": verification.reason, "commit": seen(subject.commit)}
     actor = Actor(ActorKind.ORCHESTRATOR, seen(run).strip() or "genba")
-    tell(tx, actor, at, [Line(task=task.id, version=task.version, kind=VERIFIED, data=told)], seen(run))
+    tell(tx, actor, at, [Line(task=task.id, version=task.version, kind=VERIFIED, data=values)], seen(run))
 
 
 def last_verification(tx: Transaction, number: int) -> Verification | None:

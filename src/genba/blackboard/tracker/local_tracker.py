@@ -31,9 +31,11 @@ class BlackboardTracker:
     def _read(self, number: int) -> Issue:
         """The task with what was said about it."""
         issue = _issue(self.board.get(number))
-        others = (told for told in self.board.comments(number) if told.author != "facilitator")  # no word of the task
-        said = [f"{told.author} said:\n\n{told.body}" for told in others]
-        return msgspec.structs.replace(issue, body="\n\n".join([issue.body, *said]).strip()) if said else issue
+        others = (
+            message for message in self.board.comments(number) if message.author != "facilitator"
+        )  # no word of the task
+        lines = [f"{message.author} said:\n\n{message.body}" for message in others]
+        return msgspec.structs.replace(issue, body="\n\n".join([issue.body, *lines]).strip()) if lines else issue
 
     async def change(self, number: int, change: IssueChange) -> None:
         await asyncio.to_thread(self.board.store.write, lambda tx: carry_out(tx, number, change))
@@ -55,7 +57,7 @@ def carry_out(tx: Transaction, number: int, change: IssueChange) -> None:
     if change.add_labels or change.remove_labels:
         relabel = TaskEdit(add_labels=change.add_labels, remove_labels=change.remove_labels)
         task = task_records.edit(tx, number, relabel, _ORCHESTRATOR, None)
-    if change.comment and all(told.body != change.comment for told in task_records.comments(tx, number)):
+    if change.comment and all(message.body != change.comment for message in task_records.comments(tx, number)):
         task_records.comment(tx, number, change.comment, _ORCHESTRATOR)
     if change.close and not task.status.ended:
         verified = verifications.last_verification(tx, number)

@@ -33,8 +33,8 @@ def keep(tx: Transaction, terms: Terms) -> None:
     else:
         row = tx.one(_OVER, project=tx.project, branch=terms.branch)
         after = int(row[0]) if row else 0
-    told = msgspec.json.encode(msgspec.structs.replace(terms, after=after)).decode()
-    tx.do(_KEEP, project=tx.project, name=f"{_PREFIX}{terms.task}", value=told, now=now())
+    output = msgspec.json.encode(msgspec.structs.replace(terms, after=after)).decode()
+    tx.do(_KEEP, project=tx.project, name=f"{_PREFIX}{terms.task}", value=output, now=now())
     if before is None or before.commit != terms.commit:
         tx.do(_FORGET, project=tx.project, name=f"findings:{terms.task}")
 

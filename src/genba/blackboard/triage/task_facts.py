@@ -378,8 +378,8 @@ def read_kept(tx: Transaction, numbers: Iterable[int]) -> dict[int, Kept]:
 
 
 def _kept(row: tuple[Any, ...]) -> Kept:
-    _, last_at, assessment, said, said_state, stamp = row
-    return Kept(last_at=last_at, written=assessment, said=said, said_state=said_state, stamp=stamp)
+    _, last_at, assessment, output, said_state, stamp = row
+    return Kept(last_at=last_at, written=assessment, said=output, said_state=said_state, stamp=stamp)
 
 
 def _task(row: tuple[Any, ...]) -> TaskSeen:

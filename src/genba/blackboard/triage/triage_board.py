@@ -160,7 +160,10 @@ class FieldBoard:
             at = now()
             tx.do_each(
                 _KEEP_POSITION,
-                [{"project": project, "name": name, "value": told, "at": at} for name, told in found.positions.items()],
+                [
+                    {"project": project, "name": name, "value": message, "at": at}
+                    for name, message in found.positions.items()
+                ],
             )
 
         self.store.write(work)

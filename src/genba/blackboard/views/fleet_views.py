@@ -81,10 +81,10 @@ def part_marks(tx: Transaction, since: str) -> list[PartMark]:
     """When parts of sessions began and ended, oldest first."""
     found = []
     for kind, run, executor, at, data in tx.all(_PARTS, project=tx.project, since=since):
-        told = _told.decode(data)
-        outcome = "waiting" if told.waits_for else told.outcome
+        output = _told.decode(data)
+        outcome = "waiting" if output.waits_for else output.outcome
         found.append(
-            PartMark(run=run, part=told.part, began=kind == PART_BEGAN, executor=executor, at=at, outcome=outcome)
+            PartMark(run=run, part=output.part, began=kind == PART_BEGAN, executor=executor, at=at, outcome=outcome)
         )
     return found
 

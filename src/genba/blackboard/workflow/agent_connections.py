@@ -212,9 +212,9 @@ def send_home(tx: Transaction, seat_id: str, reason: ExitReason, said: str) -> N
     there = _held(tx, seat_id)
     if there.exit:
         return
-    told = bounded(said.strip())
-    tx.do(_SEND_HOME, id=seat_id, exit=str(reason), said=told)
-    _tell(tx, there, now(), SENT_HOME, {"reason": str(reason), "said": told} if told else {"reason": str(reason)})
+    result = bounded(said.strip())
+    tx.do(_SEND_HOME, id=seat_id, exit=str(reason), said=result)
+    _tell(tx, there, now(), SENT_HOME, {"reason": str(reason), "said": result} if result else {"reason": str(reason)})
 
 
 def close_seat(tx: Transaction, id_: str, why: str) -> None:
@@ -293,9 +293,9 @@ def _close_others(tx: Transaction, run: str, but: str, at: str) -> None:
 
 
 def _close(tx: Transaction, there: KnownSeat, why: str, at: str) -> None:
-    told = bounded(why.strip()) or "it was closed"
-    tx.do(_CLOSE, id=there.seat.id, why=told)
-    _tell(tx, there, at, SEAT_CLOSED, {"why": told})
+    message = bounded(why.strip()) or "it was closed"
+    tx.do(_CLOSE, id=there.seat.id, why=message)
+    _tell(tx, there, at, SEAT_CLOSED, {"why": message})
 
 
 def _session(tx: Transaction, run: str) -> Row:
@@ -337,6 +337,6 @@ def _tell(tx: Transaction, there: KnownSeat, at: str, kind: str, data: dict[str,
     seat = there.seat
     kind_of = ActorKind.MANAGER if seat.hierarchy is Hierarchy.MANAGER else ActorKind.WORKER
     task = look(tx, seat.task).task if seat.task is not None else None
-    told = {"seat": seat.id, **data}
-    line = Line(task=task.id if task else None, version=task.version if task else 0, kind=kind, data=told)
+    values = {"seat": seat.id, **data}
+    line = Line(task=task.id if task else None, version=task.version if task else 0, kind=kind, data=values)
     tell(tx, Actor(kind_of, seat.agent), at, [line], seat.run)

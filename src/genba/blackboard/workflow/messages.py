@@ -191,8 +191,8 @@ def _write(tx: Transaction, task: Relative, letter: _Letter) -> Message:
     tx.do(_INSERT, project=tx.project, to=int(live[0]) if live else None, at=at, **same)
     data = {"from": letter.origin, "type": type_}
     tell(tx, letter.actor, at, [Line(task=task.id, version=task.version, kind=MESSAGED, data=data)], letter.run)
-    told = tx.one(_SAME, **same)
-    return message_of(told or (0, letter.actor.name, type_, kept, letter.origin, at, "pending"))
+    result = tx.one(_SAME, **same)
+    return message_of(result or (0, letter.actor.name, type_, kept, letter.origin, at, "pending"))
 
 
 def _letter(seat: AgentConnection, sender: int, type_: MessageType, content: str) -> _Letter:

@@ -135,14 +135,14 @@ def standing(tx: Transaction, run: str) -> SessionResult:
     came = sat_down > began
     used = credential is not None and credential[0] is not None
     seated = came and seat is not None and (seat[0] == "active" or used)
-    reason, said = (str(seat[1]), str(seat[2])) if seat is not None and seated else ("", "")
+    reason, output = (str(seat[1]), str(seat[2])) if seat is not None and seated else ("", "")
     return SessionResult(
         seated=seated,
         completed=came and phase is Phase.COMPLETED and green,
-        blocked=(said or "it cannot go on, and does not say why") if reason == ExitReason.BLOCKED else "",
-        parked=(said or "others carry out the parts of its task") if reason == ExitReason.PARKED else "",
+        blocked=(output or "it cannot go on, and does not say why") if reason == ExitReason.BLOCKED else "",
+        parked=(output or "others carry out the parts of its task") if reason == ExitReason.PARKED else "",
         paused="somebody paused it" if reason == ExitReason.PAUSED else "",
-        refused=said or _FOR_GOOD[ExitReason(reason)] if reason in _FOR_GOOD else "",
+        refused=output or _FOR_GOOD[ExitReason(reason)] if reason in _FOR_GOOD else "",
         last_action=str(seat[3]) if seat is not None else "",
         calls=int(seat[4]) if seat is not None else 0,
     )

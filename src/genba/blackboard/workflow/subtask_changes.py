@@ -115,8 +115,8 @@ def ask_human(tx: Transaction, number: int, reason: str, run: str, actor: Actor)
         if known.get("by") != by:
             at = now()
             tx.do(_EVIDENCE, id=row[0], evidence=as_json(known | {"by": by, "manager": bounded(reason)}))
-            told = {"kind": row[1], "by": by, "question": bounded(reason)}
-            line = Line(task=task.id, version=task.version, kind=ESCALATED, data=told)
+            values = {"kind": row[1], "by": by, "question": bounded(reason)}
+            line = Line(task=task.id, version=task.version, kind=ESCALATED, data=values)
             tell(tx, actor, at, [line], seen(run))
         return escalations.open_one(tx, task, EscalationKind(row[1]))
     question = Escalation(task=number, kind=EscalationKind.QUESTION, question=reason, evidence={"by": by})

@@ -75,8 +75,8 @@ def create_subtasks(
         values = {"key": wanted.key, "digest": wanted.digest, "numbers": as_json(numbers), "at": at}
         tx.do(_KEEP, task=parent.id, **values)
     after = look(tx, parent.number).task
-    told = {"parts": numbers, "in_plan": wanted.in_plan}
-    line = Line(task=after.id, version=after.version, kind=PARTS_CREATED, data=told)
+    fields = {"parts": numbers, "in_plan": wanted.in_plan}
+    line = Line(task=after.id, version=after.version, kind=PARTS_CREATED, data=fields)
     tell(tx, actor, at, [line], seen(wanted.run))
     return tuple(piece(tx, number) for number in numbers)
 
@@ -219,26 +219,26 @@ def _write(
     made: dict[int, int] = {}
     local: dict[str, int] = {}
     for at in _in_order(wanted.drafts):
-        said = wanted.drafts[at]
-        on = tuple(local[name] if name in local else _number(name) for name in said.depends_on)
+        output = wanted.drafts[at]
+        on = tuple(local[name] if name in local else _number(name) for name in output.depends_on)
         draft = TaskDraft(
-            title=said.title.strip(),
-            body=said.body,
-            type=said.type,
+            title=output.title.strip(),
+            body=output.body,
+            type=output.type,
             status=wanted.status,
-            priority=said.priority,
+            priority=output.priority,
             parent=wanted.parent,
             dependencies=on,
-            assignee=said.assignee,
+            assignee=output.assignee,
             goals=goals[at],
-            scope=said.scope,
+            scope=output.scope,
             in_plan=wanted.in_plan,
-            requires_review=not wanted.in_plan and said.type in reviewed,
-            reviewer_type=reviewed.get(said.type, "human"),
+            requires_review=not wanted.in_plan and output.type in reviewed,
+            reviewer_type=reviewed.get(output.type, "human"),
         )
         made[at] = add(tx, draft, actor, by_agent=True).number
-        if said.local_id:
-            local[said.local_id] = made[at]
+        if output.local_id:
+            local[output.local_id] = made[at]
     return tuple(made[at] for at in range(len(wanted.drafts)))
 
 

@@ -138,7 +138,7 @@ class CustomAdapter(OneShotAdapter):
         return tuple(fill(word, values) for word in words), "{prompt_file}" in joined
 
     def _environment(self, session: AgentSession, ask: Ask) -> dict[str, str]:
-        told = {
+        values = {
             "GENBA_MODEL": ask.model,
             "GENBA_STEP": ask.step,
             "GENBA_ITERATION": str(ask.iteration),
@@ -146,7 +146,7 @@ class CustomAdapter(OneShotAdapter):
             "GENBA_ALLOWED_TOOLS": ",".join(ask.allowed_tools or ()),
             "GENBA_SESSION_ID": ask.session_id or "",
         }
-        return {**self._variables(session.environment), **told}
+        return {**self._variables(session.environment), **values}
 
     def _variables(self, environment: Mapping[str, str]) -> dict[str, str]:
         passed = {name: os.environ[name] for name in self.settings.pass_env if name in os.environ}
@@ -160,21 +160,21 @@ class CustomAdapter(OneShotAdapter):
         return any(_can_run(Path(folder) / word) for folder in folders)
 
     def _reply(self, done: Exit, files: "_Files") -> Reply:
-        told = files.read_reply()
-        if told is not None and told.retry_after is not None:
-            if told.retry_after <= 0:
+        result = files.read_reply()
+        if result is not None and result.retry_after is not None:
+            if result.retry_after <= 0:
                 raise AgentUnavailable("the provider's rate limit is reached, and no time to come back is named")
-            raise RateLimited("the provider's rate limit is reached", retry_after=told.retry_after)
+            raise RateLimited("the provider's rate limit is reached", retry_after=result.retry_after)
         plain = reply_of_command(done)
-        if told is None:
+        if result is None:
             return plain
         return msgspec.structs.replace(
             plain,
-            text=told.text,
-            structured=told.structured,
-            session_id=told.session_id,
-            usage=told.usage,
-            tools_used=told.tools_used,
+            text=result.text,
+            structured=result.structured,
+            session_id=result.session_id,
+            usage=result.usage,
+            tools_used=result.tools_used,
         )
 
 
@@ -252,12 +252,12 @@ class _Files:
         if content is None:
             return None
         try:
-            told = reader(ReplyFile).decode(content)
+            output = reader(ReplyFile).decode(content)
         except (ValueError, RecursionError) as error:
             raise AgentUnavailable(f"the reply file of the agent is not valid: {error}") from error
-        if wrong := _wrong(told):
+        if wrong := _wrong(output):
             raise AgentUnavailable(f"the reply file of the agent is not valid: {wrong}")
-        return told
+        return output
 
 
 def _wrong(told: ReplyFile) -> str:

@@ -81,11 +81,11 @@ class PhrasingAdapter:
             return await self._inner.execute(instance, ask, heard)
         facts = await self.answers.answer(ask.step)
         shown = msgspec.json.format(msgspec.json.encode(facts), indent=1).decode()
-        told = (
+        message = (
             f"{ask.prompt}\n\nThis is what was found by code. Answer with exactly this; only the texts under `body` may"
             f" be worded better, with nothing added to what they say:\n\n```json\n{shown}\n```\n"
         )
-        reply = await self._inner.execute(instance, msgspec.structs.replace(ask, prompt=told), heard)
+        reply = await self._inner.execute(instance, msgspec.structs.replace(ask, prompt=message), heard)
         answered = worded(facts, reply.structured or _object_in(reply.text))
         await self.answers.settle(ask.step, answered)
         return msgspec.structs.replace(reply, structured=answered)

@@ -200,8 +200,8 @@ class DetachedAdapter:
                 if deaths >= _MOST_DEATHS:
                     await self.processes.sweep(request.run)
                     log = newest.log if newest is not None else question.path
-                    told = f"the supervisor of the agent died {deaths} times"
-                    raise AgentUnavailable(told, hint=f"what it said: {log}")
+                    message = f"the supervisor of the agent died {deaths} times"
+                    raise AgentUnavailable(message, hint=f"what it said: {log}")
                 if newest is not None:
                     await asyncio.to_thread(self.end_orphans)
                     if self.over is not None and await self.over():
@@ -340,14 +340,14 @@ def _write_down(question: Question, error: RecoverableError) -> None:
 def _told_to_end(question: Question, number: signal.Signals, seconds: float) -> bool:
     """Signal whoever holds the question, once it has said who it is; whether nobody holds it in the end."""
     deadline = time.monotonic() + seconds
-    told: Holder | None = None
+    result: Holder | None = None
     while question.is_held():
         holder = question.holder()
-        if holder is not None and holder != told:
+        if holder is not None and holder != result:
             holder.signal(number)
-            told = holder
+            result = holder
         if time.monotonic() > deadline:
             return False
         time.sleep(_QUICK_POLL_SECONDS)
-    _bury(told)
+    _bury(result)
     return True

@@ -75,9 +75,9 @@ class ForkingNursery:
             chunk = b""
         *lines, self._pending = (self._pending + chunk).split(b"\n")
         for line in lines:
-            told = self._start(reader(SpawnRequest).decode(line))
+            result = self._start(reader(SpawnRequest).decode(line))
             try:
-                self.line.sendall(msgspec.json.encode(told) + b"\n")
+                self.line.sendall(msgspec.json.encode(result) + b"\n")
             except OSError:
                 return False
         return bool(chunk)

@@ -68,9 +68,9 @@ class ForkServerClient:
         asked = msgspec.json.encode(SpawnRequest(folder=str(folder), adapter=adapter, walls=walls)) + b"\n"
         with self._turn:
             for _ in range(_TRIES):
-                told = self._ask(asked)
-                if told:
-                    return _read(told, folder)
+                result = self._ask(asked)
+                if result:
+                    return _read(result, folder)
                 self._drop()
         raise AgentUnavailable("the process that starts agents does not answer", hint=f"what it said: {self.log}")
 
@@ -113,10 +113,10 @@ class ForkServerClient:
         line = self._opened()
         with contextlib.suppress(OSError):
             line.sendall(asked)
-            told = b""
-            while not told.endswith(b"\n") and len(told) < _LONGEST_LINE and (more := line.recv(_LONGEST_LINE)):
-                told += more
-            return told if told.endswith(b"\n") else b""
+            result = b""
+            while not result.endswith(b"\n") and len(result) < _LONGEST_LINE and (more := line.recv(_LONGEST_LINE)):
+                result += more
+            return result if result.endswith(b"\n") else b""
         return b""
 
     def _drop(self) -> None:

@@ -110,8 +110,8 @@ class Broker:
         self.ledger.note(Verdict.FAILED if failed else Verdict.DENIED, self._upstream.target, refusal.message)
         kinds = {UNAUTHORIZED: "authentication_error", FORBIDDEN: "permission_error"}
         kind = kinds.get(refusal.status, "invalid_request_error")
-        told = {"type": "api_error" if failed else kind, "message": f"Genba's broker: {refusal.message}"}
-        return b"application/json", json.dumps({"type": "error", "error": told}).encode()
+        values = {"type": "api_error" if failed else kind, "message": f"Genba's broker: {refusal.message}"}
+        return b"application/json", json.dumps({"type": "error", "error": values}).encode()
 
     def _changed(self, request: h11.Request) -> h11.Request:
         """The request as the upstream gets it: the same question, under another name."""

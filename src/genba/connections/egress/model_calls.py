@@ -48,7 +48,7 @@ def calls_of(provider: str, environment: Mapping[str, str]) -> ModelCalls:
     read = [_ADDED.fullmatch(word) for word in added]
     wrong = [word for word, found in zip(added, read, strict=True) if found is None or "/." in word or "//" in word]
     if wrong:
-        told = f'"{wrong[0][:80]}" is not a method and a path, such as POST /v1/rerank'
-        raise ConfigurationError((Problem("", VARIABLE, told),), hint=f"unset {VARIABLE}")
+        message = f'"{wrong[0][:80]}" is not a method and a path, such as POST /v1/rerank'
+        raise ConfigurationError((Problem("", VARIABLE, message),), hint=f"unset {VARIABLE}")
     named = frozenset((found[1], found[2]) for found in read if found is not None)
     return ModelCalls(_BY_PROVIDER.get(provider, every), named)

@@ -159,9 +159,9 @@ class AllowListProxy:
             raise Refusal(FORBIDDEN, f"denied: {target}: {denied}") from denied
         except Unresolved as error:
             if not named:
-                told = self._with_hint(str(error))
-                self.ledger.note(Verdict.FAILED, target, told)
-                raise FarGone(told) from error
+                result = self._with_hint(str(error))
+                self.ledger.note(Verdict.FAILED, target, result)
+                raise FarGone(result) from error
         self.ledger.note(Verdict.ALLOWED, target)
         near_by = any(of_this_host(address) for address in addresses)
         return addresses, parse_parent(named) if named and not near_by else None
@@ -180,9 +180,9 @@ class AllowListProxy:
         try:
             return await opening
         except FarGone as gone:
-            told = self._with_hint(gone.why)
-            self.ledger.note(Verdict.FAILED, _target(host, port), told)
-            raise FarGone(told, gone.status) from gone
+            result = self._with_hint(gone.why)
+            self.ledger.note(Verdict.FAILED, _target(host, port), result)
+            raise FarGone(result, gone.status) from gone
 
     def _with_hint(self, why: str) -> str:
         """Why a target was not reached; a proxy that the environment names is not used without the user's word."""

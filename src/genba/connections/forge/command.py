@@ -66,9 +66,9 @@ class CommandForge:
             lambda _stream, _line: None,
         )
         if done.code != 0:
-            said = (done.stderr or done.stdout).strip()[-500:]
+            output = (done.stderr or done.stdout).strip()[-500:]
             raise UnrecoverableError(
-                f"the pull request could not be {deed}: {said}", hint="check `forge` in .genba/config.yaml"
+                f"the pull request could not be {deed}: {output}", hint="check `forge` in .genba/config.yaml"
             )
         lines = done.stdout.strip().splitlines()
         return lines[-1].strip() if lines else ""

@@ -38,13 +38,13 @@ class Boards:
             "field": deed.field,
         }
         try:
-            told = await self.client.query(documents.ISSUE_ON_BOARDS, variables, bearable=frozenset({"NOT_FOUND"}))
+            result = await self.client.query(documents.ISSUE_ON_BOARDS, variables, bearable=frozenset({"NOT_FOUND"}))
         except NoGraphQL as error:
             raise UnrecoverableError(
                 "the board cannot be changed: this server has no GraphQL for boards",
                 hint="take `board` out of tracker.github in .genba/config.yaml",
             ) from error
-        issue = told.part(responses.IssueOnBoards, "repository", "issue")
+        issue = result.part(responses.IssueOnBoards, "repository", "issue")
         if issue is None:
             raise NotFoundError(f"there is no issue #{deed.issue} in {self.client.settings.repository}")
         return issue
@@ -52,8 +52,8 @@ class Boards:
     async def _option(self, deed: SetCardStatus) -> tuple[str, str, str]:
         """The ids of the board, of the field, and of the status in it. Boards change: they are asked for each time."""
         variables = {"owner": deed.owner, "project": deed.project, "field": deed.field}
-        told = await self.client.query(documents.BOARD, variables, bearable=frozenset({"NOT_FOUND"}))
-        board = told.part(responses.Board, "repositoryOwner", "projectV2")
+        result = await self.client.query(documents.BOARD, variables, bearable=frozenset({"NOT_FOUND"}))
+        board = result.part(responses.Board, "repositoryOwner", "projectV2")
         if board is None:
             raise no_board(deed.owner, deed.project)
         field = board.field
@@ -72,8 +72,8 @@ class Boards:
         return board.id, field.id, chosen.id
 
     async def _add(self, board: str, issue: str) -> str:
-        told = await self.client.mutate(documents.ADD_CARD, {"project": board, "issue": issue})
-        added = told.part(responses.Card, "addProjectV2ItemById", "item")
+        result = await self.client.mutate(documents.ADD_CARD, {"project": board, "issue": issue})
+        added = result.part(responses.Card, "addProjectV2ItemById", "item")
         if added is None:
             raise RemoteUnavailable("GitHub did not say which card it made")
         return added.id

@@ -241,14 +241,14 @@ class GitHubClient:
         except NotFoundError as error:
             self._without_graphql = True
             raise NoGraphQL("this server has no GraphQL") from error
-        told = answer.read(Told)
-        self.points += min(max(told.part(int, "rateLimit", "cost") or 0, 0), _MOST_POINTS)
-        for trouble in told.errors or ():
+        output = answer.read(Told)
+        self.points += min(max(output.part(int, "rateLimit", "cost") or 0, 0), _MOST_POINTS)
+        for trouble in output.errors or ():
             if trouble.type not in bearable:
                 raise _trouble(trouble, headers)
-        if told.data is None:
+        if output.data is None:
             raise RemoteUnavailable("GitHub answered a GraphQL query with nothing at all")
-        return told
+        return output
 
     async def _follow(
         self, method: str, path: str, parameters: Parameters | None, body: object, headers: dict[str, str]
@@ -319,7 +319,7 @@ class GitHubClient:
 
     def _note_move(self, path: str, address: str) -> None:
         note = f"GitHub answers for {self.settings.repository} under another address: was it renamed or moved?"
-        if path.startswith(self.repository()) and not any(told.startswith(note) for told in self.notes):
+        if path.startswith(self.repository()) and not any(message.startswith(note) for message in self.notes):
             self.notes.append(f"{note} ({_short(address)})")
 
 

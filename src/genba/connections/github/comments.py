@@ -60,8 +60,8 @@ class OwnComments:
         before: str | None = None
         for _ in range(_MOST_PAGES):
             variables = {"owner": self.client.owner, "name": self.client.name, "number": issue, "before": before}
-            told = await self.client.query(documents.COMMENTS_BACKWARDS, variables, bearable=frozenset({"NOT_FOUND"}))
-            page = told.part(responses.LastComments, "repository", "issueOrPullRequest", "comments")
+            result = await self.client.query(documents.COMMENTS_BACKWARDS, variables, bearable=frozenset({"NOT_FOUND"}))
+            page = result.part(responses.LastComments, "repository", "issueOrPullRequest", "comments")
             if page is None:
                 raise NotFoundError(f"there is no issue #{issue} in {self.client.settings.repository}")
             for comment in reversed(there(page.nodes)):

@@ -47,31 +47,31 @@ class NoGraphQL(NotFoundError):
 def refusal(asked: str, status: int, headers: Mapping[str, str], body: bytes) -> GenbaError:
     """The error for an answer to `asked`, such as `GET issues/12`."""
     words = words_of(body)
-    said = f"{status}: {words}" if words else str(status)
+    output = f"{status}: {words}" if words else str(status)
     if status == _UNAUTHORIZED:
         return AccessRefusedError(
-            f"GitHub does not take the credentials ({said})",
+            f"GitHub does not take the credentials ({output})",
             unchanged="nothing was changed on GitHub; what is still to be sent stays in the outbox.",
             hint="set GENBA_GITHUB_TOKEN to a token that is good, or: gh auth login",
         )
     if status in (_FORBIDDEN, _TOO_MANY) and (pause := _pause(status, headers, words)) is not None:
-        return RateLimited(f"GitHub takes no more requests for now ({said})", retry_after=pause)
+        return RateLimited(f"GitHub takes no more requests for now ({output})", retry_after=pause)
     if status == _FORBIDDEN and not any(word in words.lower() for word in _FOR_GOOD):
         return NotAllowedError(
-            f"the credentials do not allow {asked} ({said})",
+            f"the credentials do not allow {asked} ({output})",
             unchanged="nothing was changed on GitHub; what is still to be sent stays in the outbox.",
             hint="give the token access to issues, pull requests and contents of the repository",
         )
     if status in (_NOT_FOUND, _GONE):
         return NotFoundError(
-            f"GitHub does not find what {asked} asks for, or hides it from this token ({said})",
+            f"GitHub does not find what {asked} asks for, or hides it from this token ({output})",
             hint="check tracker.github.repository, and what the token may see",
         )
     if status in _HEAVY:
-        return TooHeavy(f"GitHub did not come to an answer to {asked} ({said})", retry_after=_after(headers))
+        return TooHeavy(f"GitHub did not come to an answer to {asked} ({output})", retry_after=_after(headers))
     if status in _SERVER_FAULTS or status == _TIMEOUT:
-        return RemoteUnavailable(f"GitHub failed at {asked} ({said})", retry_after=_after(headers))
-    return Refused(f"GitHub refuses {asked} ({said})", status=status, words=words)
+        return RemoteUnavailable(f"GitHub failed at {asked} ({output})", retry_after=_after(headers))
+    return Refused(f"GitHub refuses {asked} ({output})", status=status, words=words)
 
 
 def pause_of(headers: Mapping[str, str]) -> float:
@@ -83,13 +83,13 @@ def pause_of(headers: Mapping[str, str]) -> float:
 def words_of(body: bytes) -> str:
     """What GitHub says in an answer that is no success: one line, bounded, and safe to print."""
     try:
-        told: Any = json.loads(body)
+        result: Any = json.loads(body)
     except (ValueError, RecursionError):
         return ""
-    if not isinstance(told, dict):
+    if not isinstance(result, dict):
         return ""
-    found = [str(told.get("message") or "")]
-    errors = told.get("errors")
+    found = [str(result.get("message") or "")]
+    errors = result.get("errors")
     for error in errors if isinstance(errors, list) else ():
         if isinstance(error, str):
             found.append(error)

@@ -98,14 +98,14 @@ class GitHubIssues:
 
     async def issue(self, number: int) -> Details:
         try:
-            told = await self.client.query(
+            result = await self.client.query(
                 documents.issue(self.cards_wanted), self._variables(number=number), bearable=_BEARABLE
             )
         except NoGraphQL:
             return await self.rest.issue(number)
-        found: dict[str, Any] | None = told.part(dict[str, Any], "repository", "issueOrPullRequest")
+        found: dict[str, Any] | None = result.part(dict[str, Any], "repository", "issueOrPullRequest")
         if found is None:
-            _raise_unless_absent(told)
+            _raise_unless_absent(result)
             raise NotFoundError(
                 f"there is no issue #{number} in {self.client.settings.repository}, or the token does not see it",
                 hint="genba sync",
@@ -131,7 +131,7 @@ class GitHubIssues:
         return next(iter(await self.pull_requests([found.number])), None)
 
     async def cards(self, owner: str, project: int, field: str, following: str = "", since: str = "") -> CardPage:
-        told = await self.client.query(
+        result = await self.client.query(
             documents.CARDS,
             {
                 "owner": owner,
@@ -144,10 +144,10 @@ class GitHubIssues:
             },
             bearable=frozenset({"NOT_FOUND"}),
         )
-        board = told.part(responses.Board, "repositoryOwner", "projectV2")
+        board = result.part(responses.Board, "repositoryOwner", "projectV2")
         if board is None:
             raise no_board(owner, project)
-        repository = told.part(responses.Home, "repository")
+        repository = result.part(responses.Home, "repository")
         if repository is None:
             raise no_repository(self.client.settings.repository)
         home = repository.name_with_owner
@@ -181,24 +181,24 @@ class GitHubIssues:
         return _together([first, second]) if isinstance(first, Details) else (*first, *second)
 
     async def _details(self, references: list[str]) -> Details:
-        told = await self.client.query(
+        result = await self.client.query(
             documents.details(self.cards_wanted),
             self._variables(ids=references),
             bearable=_BEARABLE,
             divisible=len(references) > 1,
         )
-        repository = told.part(responses.Home, "repository") or responses.Home()
+        repository = result.part(responses.Home, "repository") or responses.Home()
         if not repository.name_with_owner:
-            _raise_unless_absent(told)
+            _raise_unless_absent(result)
             raise no_repository(self.client.settings.repository)
         found: dict[str, responses.IssueNode] = {}
         gone: list[str] = []
-        nodes = told.part(list[dict[str, Any] | None], "nodes") or []
+        nodes = result.part(list[dict[str, Any] | None], "nodes") or []
         if len(nodes) != len(references):
             raise RemoteUnavailable("GitHub answered for other issues than those that it was asked for")
         for place, (reference, node) in enumerate(zip(references, nodes, strict=True)):
             if node is None:
-                _raise_unless_absent(told, place)
+                _raise_unless_absent(result, place)
             issue = shaped(node, responses.IssueNode) if node and node.get("__typename") == "Issue" else None
             if issue is not None and same(issue.repository.name_with_owner, repository.name_with_owner):
                 found[reference] = issue
@@ -233,18 +233,18 @@ class GitHubIssues:
 
     async def _pull_requests(self, numbers: list[int]) -> tuple[TrackedPullRequest, ...]:
         variables = {"owner": self.client.owner, "name": self.client.name}
-        told = await self.client.query(
+        result = await self.client.query(
             documents.pull_requests(numbers), variables, bearable=_BEARABLE, divisible=len(numbers) > 1
         )
-        repository = told.part(dict[str, Any], "repository")
+        repository = result.part(dict[str, Any], "repository")
         if repository is None:
-            _raise_unless_absent(told)
+            _raise_unless_absent(result)
             raise no_repository(self.client.settings.repository)
         nodes = []
         for number in numbers:
             found = repository.get(f"p{number}")
             if found is None:
-                _raise_unless_absent(told, f"p{number}")
+                _raise_unless_absent(result, f"p{number}")
             else:
                 nodes.append(shaped(found, responses.PullNode))
         wanting = [
@@ -260,8 +260,8 @@ class GitHubIssues:
         found: list[T] = []
         for start in range(0, len(ids), _ISSUES_AT_ONCE):
             chunk = ids[start : start + _ISSUES_AT_ONCE]
-            told = await self.client.query(document, {"ids": chunk}, bearable=_BEARABLE)
-            found += [shaped(node, kind) for node in told.part(list[dict[str, Any] | None], "nodes") or [] if node]
+            result = await self.client.query(document, {"ids": chunk}, bearable=_BEARABLE)
+            found += [shaped(node, kind) for node in result.part(list[dict[str, Any] | None], "nodes") or [] if node]
         return found
 
     async def _numbers_of(self, references: Iterable[str]) -> dict[str, int]:
@@ -332,15 +332,15 @@ def _changed_since(since: str) -> str | None:
 
 def _raise_unless_absent(told: Told, place: int | str | None = None) -> None:
     """Nothing is taken for gone that is only hidden, or was lost on the way: GitHub must say that it is not there."""
-    said = [one for one in told.errors or () if place is None or (one.path or [])[1:2] == [place]]
-    for trouble in said:
+    lines = [one for one in told.errors or () if place is None or (one.path or [])[1:2] == [place]]
+    for trouble in lines:
         if trouble.type != "NOT_FOUND":
             raise AccessRefusedError(
                 f"GitHub hides something from this token ({plain(trouble.message)})",
                 unchanged="nothing was changed.",
                 hint="give the token access to the repository; where single sign-on is asked for, authorize it",
             )
-    if not said:
+    if not lines:
         raise RemoteUnavailable("GitHub left out something of its answer, and does not say why")
 
 

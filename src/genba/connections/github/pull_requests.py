@@ -117,12 +117,12 @@ class Proposals:
         if not left:
             return []
         answer = await self.client.get(self.client.repository("pulls", pull.number, "reviews"), {"per_page": 100})
-        said = [
+        lines = [
             review.user.login
             for review in answer.read(list[responses.Review])
             if review.user is not None and review.commit_id == pull.head.sha
         ]
-        return [name for name in left if not any(same(name, one) for one in said)]
+        return [name for name in left if not any(same(name, one) for one in lines)]
 
 
 def _title(deed: OpenPullRequest) -> str:

@@ -142,9 +142,9 @@ def _decision(reviews: Sequence[RemoteReview]) -> str:
 
 def opinions(rows: Iterable[responses.Review], lines: Iterable[responses.ReviewComment]) -> tuple[RemoteReview, ...]:
     """The newest opinion of each reviewer, oldest first."""
-    said: dict[int | None, list[str]] = {}
+    values: dict[int | None, list[str]] = {}
     for line in lines:
-        said.setdefault(line.pull_request_review_id, []).append(_finding(line))
+        values.setdefault(line.pull_request_review_id, []).append(_finding(line))
     newest: dict[str, RemoteReview] = {}
     for row in rows:
         state = row.state.lower()
@@ -161,7 +161,7 @@ def opinions(rows: Iterable[responses.Review], lines: Iterable[responses.ReviewC
             submitted_at=row.submitted_at or "",
             trusted=trusted(row.author_association),
             may_write=trusted(row.author_association),  # as much as REST tells
-            findings=tuple(said.get(row.id, ())) if state == "changes_requested" else (),
+            findings=tuple(values.get(row.id, ())) if state == "changes_requested" else (),
         )
     return tuple(newest.values())
 

@@ -124,8 +124,8 @@ def judged(name: str, words: Words, limit: float, done: Exit) -> CheckResult:
     if (reason := not_run(words, done)) is not None:
         return CheckResult(name, CheckStatus.ERROR, reason, output, done.seconds)
     if done.violations:
-        told = "; ".join(each.detail for each in done.violations)
-        return CheckResult(name, CheckStatus.FAILED, told, output, done.seconds)
+        message = "; ".join(each.detail for each in done.violations)
+        return CheckResult(name, CheckStatus.FAILED, message, output, done.seconds)
     if done.ending is not Ending.EXITED:
         return CheckResult(name, CheckStatus.FAILED, too_long(limit), output, done.seconds, timed_out=True)
     if done.code != 0:
@@ -136,8 +136,8 @@ def judged(name: str, words: Words, limit: float, done: Exit) -> CheckResult:
 def not_run(words: Words, done: Exit) -> str | None:
     """Why a command did not run at all; None when it did."""
     if done.never_ran:
-        said = telling_line(done.stdout + done.stderr)
-        return f"`{shown(words)}` cannot be run{': ' if said else ''}{said}"
+        output = telling_line(done.stdout + done.stderr)
+        return f"`{shown(words)}` cannot be run{': ' if output else ''}{output}"
     absent = _NO_MODULE.search(done.stderr) if done.ending is Ending.EXITED and done.code == 1 else None
     if absent and absent[1] in _TOOLS:
         return f"`{shown(words)}` cannot be run: {absent[1]} is not installed"

@@ -86,15 +86,15 @@ class Endpoints:
     async def ask(self, goal: Asked, place: Place, mark: str) -> CheckResult:
         name, loop = goal_type(goal), asyncio.get_running_loop()
         async with self._turn:
-            began, said = loop.time(), _Said()
+            began, printed = loop.time(), _Said()
             try:
-                status, detail, output = await self._asked(goal, place, service_mark(mark), said)
+                status, detail, output = await self._asked(goal, place, service_mark(mark), printed)
                 timed_out = False
             except _Settled as settled:
                 status, detail, output, timed_out = settled.status, settled.detail, "", settled.timed_out
             except Unusable as problem:
                 status, detail, output, timed_out = CheckStatus.ERROR, str(problem), "", False
-            parts = (output, f"the service said:\n{said.text}" if said.text else "")
+            parts = (output, f"the service said:\n{printed.text}" if printed.text else "")
             whole = bounded("\n\n".join(part for part in parts if part))
             return CheckResult(name, status, detail, whole, loop.time() - began, timed_out=timed_out)
 
@@ -114,16 +114,16 @@ class Endpoints:
             answer = await _answer(question, goal.timeout_seconds, said.way)
             if service.done():
                 raise _Settled(CheckStatus.FAILED, f"the service ended while it was asked: {said.telling()}")
-        passed, told = expectation.judge(answer) or await self._by_path(goal, answer, mark)
-        return CheckStatus.PASSED if passed else CheckStatus.FAILED, f"{question.shown} → {told}", answer.text
+        passed, result = expectation.judge(answer) or await self._by_path(goal, answer, mark)
+        return CheckStatus.PASSED if passed else CheckStatus.FAILED, f"{question.shown} → {result}", answer.text
 
     async def _by_path(self, goal: Asked, answer: Answer, mark: str) -> tuple[bool, str]:
         assert isinstance(goal, ResponseContains)  # noqa: S101  (nothing else has a path)
         try:
-            passed, told = await judged_by_path(self.processes, goal, answer.text, mark)
+            passed, result = await judged_by_path(self.processes, goal, answer.text, mark)
         except TimeoutError as error:
             raise _Settled(CheckStatus.FAILED, str(error), timed_out=True) from error
-        return passed, f"{answer.status}, {told}"
+        return passed, f"{answer.status}, {result}"
 
     @contextlib.asynccontextmanager
     async def _service(
@@ -183,10 +183,10 @@ async def _until_ready(
 
 def _ended_early(done: Exit, said: "_Said") -> _Settled:
     if done.never_ran:
-        told = telling_line(done.stdout + done.stderr)
-        return _Settled(CheckStatus.ERROR, f"`{said.command}` cannot be run: {told}")
-    told = f"{said.telling()} (exit code {done.code})"
-    return _Settled(CheckStatus.FAILED, f"the service ended before it was ready: {told}")
+        message = telling_line(done.stdout + done.stderr)
+        return _Settled(CheckStatus.ERROR, f"`{said.command}` cannot be run: {message}")
+    message = f"{said.telling()} (exit code {done.code})"
+    return _Settled(CheckStatus.FAILED, f"the service ended before it was ready: {message}")
 
 
 async def _is_ready(probe: str | None, question: Question, said: "_Said", seconds: float) -> bool:
@@ -207,8 +207,8 @@ async def _answer(question: Question, seconds: float, way: "_Way") -> Answer:
     try:
         return await asyncio.wait_for(asyncio.to_thread(way.ask, question, seconds), seconds)
     except TimeoutError as error:
-        told = f"{question.shown} → no answer within {seconds:g} s"
-        raise _Settled(CheckStatus.FAILED, told, timed_out=True) from error
+        message = f"{question.shown} → no answer within {seconds:g} s"
+        raise _Settled(CheckStatus.FAILED, message, timed_out=True) from error
     except NoAnswer as error:
         raise _Settled(CheckStatus.FAILED, f"{question.shown} → no answer: {bounded_line(str(error))}") from error
 

@@ -52,9 +52,9 @@ def _site_packages(path: str) -> Iterator[Path]:
 
 
 def _installed_from(info: Path, repository: Path) -> bool:
-    told = _read(info / "direct_url.json")
+    result = _read(info / "direct_url.json")
     try:
-        url = str(json.loads(told).get("url", "")) if told else ""
+        url = str(json.loads(result).get("url", "")) if result else ""
     except (ValueError, AttributeError):
         return False
     parts = urlsplit(url)

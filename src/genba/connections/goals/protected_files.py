@@ -44,8 +44,8 @@ async def judged_by_path(processes: Processes, goal: ResponseContains, text: str
     try:
         return reader(tuple[bool, str]).decode(done.stdout)
     except (ValueError, RecursionError) as error:
-        told = telling_line(done.stderr) or f"exit code {done.code}"
-        raise Unusable(f"the answer could not be judged by its JSONPath: {told}") from error
+        message = telling_line(done.stderr) or f"exit code {done.code}"
+        raise Unusable(f"the answer could not be judged by its JSONPath: {message}") from error
 
 
 def _main() -> None:

@@ -35,8 +35,8 @@ class FileResults:
         name = key[:_NAME_LENGTH] if reusable else f"{key[:_NAME_LENGTH]}-{os.urandom(3).hex()}"
         put(self.folder / f"{name}.log", result.output.encode("utf-8", "replace"))
         if reusable:
-            told = msgspec.structs.replace(result, output="")
-            put(self.folder / f"{key}.json", msgspec.json.encode(told))
+            message = msgspec.structs.replace(result, output="")
+            put(self.folder / f"{key}.json", msgspec.json.encode(message))
         return name
 
     def log(self, name: str) -> str:

@@ -196,8 +196,8 @@ def _silent(result: CheckResult) -> CheckResult:
     """A script that must also print nothing."""
     if not result.passed or not result.output:
         return result
-    told = f"printed something: {bounded_line(result.output.splitlines()[0])}"
-    return msgspec.structs.replace(result, status=CheckStatus.FAILED, detail=told)
+    message = f"printed something: {bounded_line(result.output.splitlines()[0])}"
+    return msgspec.structs.replace(result, status=CheckStatus.FAILED, detail=message)
 
 
 def _no_command(goal: Goal, words: Words | None) -> CheckResult:

@@ -111,14 +111,14 @@ def _reported(report: Report, done: Exit) -> tuple[str, SuiteCount | None]:
     numbers = {name: int(number) for name, number in re.findall(r' (\w+)="(\d{1,9})"', suite[0])}
     wrong = {name: numbers.get(name, 0) for name in ("errors", "failures")}
     failed, skipped = sum(wrong.values()), numbers.get("skipped", 0)
-    told = [f"{number} {name}" for name, number in wrong.items() if number]
+    lines = [f"{number} {name}" for name, number in wrong.items() if number]
     count = SuiteCount(
         passed=max(0, numbers.get("tests", 0) - failed - skipped),
         failed=failed,
         skipped=skipped,
         says_none=done.code == _NOTHING_COLLECTED,
     )
-    return f"pytest counted {', '.join(told)}" if told else "", count if "tests" in numbers else None
+    return f"pytest counted {', '.join(lines)}" if lines else "", count if "tests" in numbers else None
 
 
 def _told(done: Exit, doubt: str) -> str:

@@ -170,11 +170,11 @@ class JournalOverview:
         if reader is None:
             return
         try:
-            told = _line.decode(line)
+            output = _line.decode(line)
         except (ValueError, RecursionError):
             return
-        reader(self, told, at)
-        self._facts = msgspec.structs.replace(self._facts, last_at=told.time or self._facts.last_at)
+        reader(self, output, at)
+        self._facts = msgspec.structs.replace(self._facts, last_at=output.time or self._facts.last_at)
 
     # ── one reader for each kind of line ─────────────────────────────────────────────────────────────────────────────
 
@@ -243,9 +243,9 @@ class JournalOverview:
             counts[name] += 1
 
     def _gate(self, line: _Line, _: int) -> None:
-        told = str(line.detail)[:300]
+        result = str(line.detail)[:300]
         self._gates.append(
-            GateLine(gate=line.gate, verdict=line.verdict, target=line.target[:300], detail=told, time=line.time)
+            GateLine(gate=line.gate, verdict=line.verdict, target=line.target[:300], detail=result, time=line.time)
         )
 
     def _goal(self, line: _Line, _: int) -> None:

@@ -137,8 +137,8 @@ def body_of(notice: Notice, at: datetime) -> dict[str, Any]:
 def _text(notice: Notice) -> str:
     """All of it as a chat shows it. Nobody who writes a question can call a whole room with it."""
     lines = (notice.headline, notice.title, notice.question, notice.command)
-    told = "\n".join(line for line in lines if line)
-    return told.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    message = "\n".join(line for line in lines if line)
+    return message.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _auth(url: str) -> httpx.Auth:

@@ -46,8 +46,8 @@ class ProcessSupervisor:
         try:
             process = await self._started(command, pipes)
         except (OSError, ValueError) as error:
-            said = f"{command.argv[0]}: {error.strerror if isinstance(error, OSError) else error}"
-            return Exit(ending=Ending.CANNOT_START, code=127, stdout="", stderr=said, seconds=0.0)
+            output = f"{command.argv[0]}: {error.strerror if isinstance(error, OSError) else error}"
+            return Exit(ending=Ending.CANNOT_START, code=127, stdout="", stderr=output, seconds=0.0)
         finally:
             pipes.close_far_ends()
             if process is None:

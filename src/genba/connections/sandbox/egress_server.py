@@ -50,8 +50,8 @@ class Gatekeeper:
     def _part(self, talk: asyncio.Task[None]) -> None:
         self._talks.discard(talk)
         if not talk.cancelled() and (error := talk.exception()) is not None:
-            told = {"message": "a gate of the walls failed", "exception": error, "task": talk}
-            talk.get_loop().call_exception_handler(told)
+            values = {"message": "a gate of the walls failed", "exception": error, "task": talk}
+            talk.get_loop().call_exception_handler(values)
 
 
 async def _talk(gate: EgressPort, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

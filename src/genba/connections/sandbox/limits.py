@@ -29,13 +29,13 @@ _numbers = itertools.count()
 
 def violation(kind: str, limits: SandboxLimits) -> Violation:
     """A limit that was run into, in the words of the file that set it."""
-    said = {
+    values = {
         "memory": f"used more than its {limits.memory_mb} MB of memory (sandbox.limits.memory_mb)",
         "processes": f"started more than its {limits.processes} processes and threads (sandbox.limits.processes)",
         "disk": f"wrote more than its {limits.disk_mb} MB to disk (sandbox.limits.disk_mb)",
         "files": f"made more than its {limits.files} files, folders and links (sandbox.limits.files)",
     }
-    return Violation(kind=kind, detail=said[kind])
+    return Violation(kind=kind, detail=values[kind])
 
 
 class Group(msgspec.Struct, frozen=True):

@@ -117,11 +117,11 @@ class Gitleaks:
 
     def findings(self, done: Exit) -> Findings:
         """What the report says. gitleaks ends with 0 even where git broke off, so a word on stderr is a crash too."""
-        said = done.stderr.strip().splitlines()
-        if done.code not in (0, _LEAKS) and any("unknown command" in line or "unknown flag" in line for line in said):
-            raise TooOld(f"gitleaks: {said[0][:200]}")
-        if done.code not in (0, _LEAKS) or said:
-            raise CheckBrokenError(f"gitleaks: {said[0][:200] if said else f'exit code {done.code}'}")
+        lines = done.stderr.strip().splitlines()
+        if done.code not in (0, _LEAKS) and any("unknown command" in line or "unknown flag" in line for line in lines):
+            raise TooOld(f"gitleaks: {lines[0][:200]}")
+        if done.code not in (0, _LEAKS) or lines:
+            raise CheckBrokenError(f"gitleaks: {lines[0][:200] if lines else f'exit code {done.code}'}")
         try:
             leaks = reader(list[_Leak] | None).decode(self.report.read_bytes()) or []
         except (OSError, ValueError, RecursionError) as error:

@@ -65,8 +65,8 @@ class GitSecretScanner:
         except CheckBrokenError as error:
             result = CheckResult(_NAME, CheckStatus.ERROR, error.message)
         except TimeoutError:
-            told = f"took longer than {timeout_seconds:g} s"
-            result = CheckResult(_NAME, CheckStatus.FAILED, told, timed_out=True)
+            message = f"took longer than {timeout_seconds:g} s"
+            result = CheckResult(_NAME, CheckStatus.FAILED, message, timed_out=True)
         return CheckResult(
             _NAME, result.status, result.detail, result.output, loop.time() - began, timed_out=result.timed_out
         )
@@ -151,8 +151,8 @@ class GitSecretScanner:
     async def _git(self, words: tuple[str, ...], limit: float, mark: str) -> Exit:
         done = await self._run(("git", *HARDENED, *words), self.repository, limit, mark)
         if done.ending is Ending.CANNOT_START or done.code != 0:
-            said = done.stderr.strip().splitlines()
-            raise CheckBrokenError(f"git {words[0]}: {said[-1][:200] if said else f'exit code {done.code}'}")
+            lines = done.stderr.strip().splitlines()
+            raise CheckBrokenError(f"git {words[0]}: {lines[-1][:200] if lines else f'exit code {done.code}'}")
         return done
 
     async def _run(self, argv: tuple[str, ...], folder: Path, limit: float, mark: str) -> Exit:

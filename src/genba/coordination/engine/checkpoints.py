@@ -63,10 +63,12 @@ def read(text: str, kind: type[T]) -> T:
 def keep(error: BaseException) -> KeptError:
     """An error by the nearest class that the house knows."""
     if not isinstance(error, GenbaError):
-        said = " ".join(str(error).split())
+        output = " ".join(str(error).split())
         if is_disk_full(error):
-            return KeptError("DiskFullError", _plain(f"the disk is full: {said}"), hint="free some space")
-        return KeptError("UnexpectedError", _plain(f"{type(error).__name__}: {said}" if said else type(error).__name__))
+            return KeptError("DiskFullError", _plain(f"the disk is full: {output}"), hint="free some space")
+        return KeptError(
+            "UnexpectedError", _plain(f"{type(error).__name__}: {output}" if output else type(error).__name__)
+        )
     kind = next(known.__name__ for known in type(error).__mro__ if _CLASSES.get(known.__name__) is known)
     return KeptError(
         kind,

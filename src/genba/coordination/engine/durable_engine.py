@@ -499,8 +499,8 @@ class _DurableSteps:
             # It was cancelled, or another one has it: to its handler that is one and the same.
             raise asyncio.CancelledError from error
         except faults.DBOSUnexpectedStepError as error:
-            said = f"this run was begun by another version of Genba, which had another step where {name} is now"
-            raise StateConflictError(said, unchanged="nothing more was done.", hint="start the task again") from error
+            output = f"this run was begun by another version of Genba, which had another step where {name} is now"
+            raise StateConflictError(output, unchanged="nothing more was done.", hint="start the task again") from error
         return checkpoints.read(came, kind)
 
 
@@ -572,17 +572,17 @@ def _translated(database: EngineDatabase, name: str = "") -> Iterator[None]:
     try:
         yield
     except faults.DBOSConflictingWorkflowError as error:
-        said = f"{name} was enqueued as something else before"
-        raise StateConflictError(said, unchanged="nothing was enqueued.") from error
+        output = f"{name} was enqueued as something else before"
+        raise StateConflictError(output, unchanged="nothing was enqueued.") from error
     except DBAPIError as error:
         raise database.ours(error) from error
 
 
 async def _stopped(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    told = list(tasks)
-    for task in told:
+    lines = list(tasks)
+    for task in lines:
         task.cancel()
-    await asyncio.gather(*told, return_exceptions=True)
+    await asyncio.gather(*lines, return_exceptions=True)
 
 
 async def _in_thread(work: Callable[[], None]) -> None:

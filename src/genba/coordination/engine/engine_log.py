@@ -55,8 +55,8 @@ def _told(error: BaseException | None) -> str:
 
 def _unforeseen(error: BaseException | None, record: logging.LogRecord) -> str:
     """The engine's own words are for who knows it; what went wrong is for everybody."""
-    said = checkpoints.keep(error).message if error else record.getMessage()
-    return f"the engine met an error that nobody foresaw: {' '.join(said.split())}"
+    output = checkpoints.keep(error).message if error else record.getMessage()
+    return f"the engine met an error that nobody foresaw: {' '.join(output.split())}"
 
 
 def quieten(loop: asyncio.AbstractEventLoop, say: Callable[[News], None]) -> None:

@@ -227,9 +227,9 @@ class Facilitator:
             report, shown, moves = await asyncio.to_thread(self._reported, grasp, discovered, now, scope)
         finally:
             kept = await keeping
-        told = (*_told_to(grasp.ground), *_silent(report))
+        lines = (*_told_to(grasp.ground), *_silent(report))
         resting = report.resting
-        report = msgspec.structs.replace(report, notes=(*told, *notes, *grasp.sight.scanned.notes, *kept))
+        report = msgspec.structs.replace(report, notes=(*lines, *notes, *grasp.sight.scanned.notes, *kept))
         return Look(report, shown, moves, lambda: self._as_kept(resting, now))
 
     def _reported(
@@ -261,8 +261,8 @@ class Facilitator:
         known = await asyncio.to_thread(self.board.kept, by_issue)
         for issue, wanted in by_issue.items():
             kept = known.get(issue)
-            said = [digest_of(action.body) for action in wanted if action.action in _COMMENTS]
-            digest = said[-1] if said else (kept.said if kept is not None else "")
+            lines = [digest_of(action.body) for action in wanted if action.action in _COMMENTS]
+            digest = lines[-1] if lines else (kept.said if kept is not None else "")
             spoken = [msgspec.structs.replace(each, body=words.get((each.action, issue), each.body)) for each in wanted]
             await asyncio.to_thread(self.board.say, issue, spoken, states[issue], digest)
         report = msgspec.structs.replace(look.brief, applied=True)
@@ -276,14 +276,14 @@ class Facilitator:
         """The facts of the field; of its issues on the base as yet only what is new."""
         whole = last is None or bool(scope.label or scope.board or scope.numbers is not None)
         scanning = asyncio.create_task(self._scan(last))
-        ground = told = None
+        ground = result = None
         try:
             dirty, horizon = await self.eyes.around(branches)
             journals = await asyncio.to_thread(self.eyes.journals, positions.get("journals", ""))
             if whole:
                 ground = await asyncio.to_thread(self.board.read)
             if ground is not None and last is None:  # git takes its time meanwhile
-                told = await asyncio.to_thread(told_of, ground, (), self.manner.stages)
+                result = await asyncio.to_thread(told_of, ground, (), self.manner.stages)
         finally:
             scanned = await scanning
         if ground is None:
@@ -302,11 +302,11 @@ class Facilitator:
         )
         stamps = stamps_of(ground)
         ended = settled(ground, sight, stamps)
-        told = told if told is not None else told_of(ground, ended, self.manner.stages)
+        result = result if result is not None else told_of(ground, ended, self.manner.stages)
         on_base = together(scanned) if scanned.anew else {}
         sight = await self._with_sessions(ground, sight, on_base)
-        facts = facts_of(ground, told, on_base, sight, ended)
-        return _Grasp(ground=ground, sight=sight, told=told, facts=facts, ended=ended, stamps=stamps)
+        facts = facts_of(ground, result, on_base, sight, ended)
+        return _Grasp(ground=ground, sight=sight, told=result, facts=facts, ended=ended, stamps=stamps)
 
     async def _with_sessions(
         self, ground: Ground, sight: ScanInputs, on_base: Mapping[int, list[SeenCommit]]
@@ -390,7 +390,7 @@ class Facilitator:
             "event": str(ground.newest_event),
             "journals": sight.journals,
         }
-        moved = {name: told for name, told in positions.items() if ground.positions.get(name, "") != told}
+        moved = {name: message for name, message in positions.items() if ground.positions.get(name, "") != message}
         ended = _ended_now(ground, moving)
         if changed or ground.positions.get(ENDED, "") != ended:  # whoever saw more meanwhile has to look again
             moved[ENDED] = ended
@@ -409,8 +409,8 @@ class Facilitator:
         facts, judged = grasp.facts[number], grasp.judged[number]
         if rests(facts, judged, grasp.sight) and (touched := grasp.stamps.get(number, "")):
             kept = grasp.ground.kept.get(number)
-            said = {number: _said(kept)} if kept is not None and kept.said else {}
-            if not said or not actions({number: judged}, {number: facts}, said, self.manner.keeping, Known()):
+            values = {number: _said(kept)} if kept is not None and kept.said else {}
+            if not values or not actions({number: judged}, {number: facts}, values, self.manner.keeping, Known()):
                 return touched  # of what is closed nothing is said first
         return grasp.judged_by.get(number) or judged_by(facts, grasp.ground, grasp.sight)
 
@@ -468,14 +468,14 @@ class Facilitator:
         field = {number: moves.field[number] for number in moves.shown}
         assessments = {number: moves.assessments[number] for number in moves.shown}
         recommendation = moves.recommend()
-        said = {number: _said(kept) for number, kept in ground.kept.items() if number in field}
+        values = {number: _said(kept) for number, kept in ground.kept.items() if number in field}
         report = FieldReport(
             project=self.manner.repository or self.manner.project,
             looked_at=now,
             agents=agents,
             assessments=tuple(assessments.values()),
             resting=resting,
-            actions=actions(assessments, field, said, self.manner.keeping, known),
+            actions=actions(assessments, field, values, self.manner.keeping, known),
             recommendation=recommendation,
             health=health_of(assessments, recommendation, moves.around.unread),
             stranded=stranded(assessments, field, moves.around),

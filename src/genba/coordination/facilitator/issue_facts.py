@@ -392,13 +392,13 @@ def _told(
     ground: Ground,
 ) -> IssueFacts:
     """What its tracker and the blackboard say of an issue, and when it was last heard of."""
-    said = _said_of(task, issue, children, ground)
+    output = _said_of(task, issue, children, ground)
     kept = ground.kept.get(number)
-    last = max(said["created_at"], said["closed_at"], kept.last_at if kept is not None else "")
+    last = max(output["created_at"], output["closed_at"], kept.last_at if kept is not None else "")
     if task is not None and (happened := ground.happened.get(task.id)):
         last = max(last, uniform(happened))
-    own = _own_labels(said["labels"], kept) if said["labels"] else ()
-    return IssueFacts(number=number, last_at=last, own_labels=own, **said)
+    own = _own_labels(output["labels"], kept) if output["labels"] else ()
+    return IssueFacts(number=number, last_at=last, own_labels=own, **output)
 
 
 def _said_of(
@@ -412,7 +412,7 @@ def _said_of(
         return {**_of_issue(issue), "priority": Priority.MEDIUM}
     status = _STATUSES[task.status]
     ended = status.ended
-    told: dict[str, Any] = {
+    values: dict[str, Any] = {
         "title": task.title,
         "body": task.body,
         "labels": task.labels,
@@ -427,15 +427,15 @@ def _said_of(
         "parent": ground.tasks[task.parent].number if task.parent in ground.tasks else None,
     }
     if issue is not None:
-        told = {**told, **_of_issue(issue), "labels": task.labels, "title": task.title}
-        told["dependencies"] = tuple(
+        values = {**values, **_of_issue(issue), "labels": task.labels, "title": task.title}
+        values["dependencies"] = tuple(
             dict.fromkeys((*_numbers(ground, ground.dependencies.get(task.id, ())), *issue.blocked_by))
         )
-        told["children"] = tuple(dict.fromkeys((*issue.sub_issues, *children.get(task.id, ()))))
+        values["children"] = tuple(dict.fromkeys((*issue.sub_issues, *children.get(task.id, ()))))
     commit, verdict, reason = ground.verdicts.get(task.id, ("", "", ""))
     question, kind = ground.questions.get(task.id, ("", ""))
     runs = ground.sessions.get(task.id, ())
-    told |= {
+    values |= {
         "type": task.type,
         "assignee": task.assignee,
         "phases": task.phases,
@@ -445,7 +445,7 @@ def _said_of(
         "blocker_kind": task.blocker_kind,
         "blocker_reason": task.blocker_reason,
         "question": question if kind not in _ELSEWHERE_DECIDED and not ended else "",
-        "reopened_at": max(uniform(ground.reopened.get(task.id, "")), told.get("reopened_at", "")),
+        "reopened_at": max(uniform(ground.reopened.get(task.id, "")), values.get("reopened_at", "")),
         "verified": commit if verdict == "done" else "",
         "rejected": reason if verdict == "rejected" else "",
         "approved": ground.approved.get(task.id, ""),
@@ -454,7 +454,7 @@ def _said_of(
         "asks_person": kind == "review",
         "phase_runs": tuple(each.run for each in runs if each.outcome == "completed") if status in _UNFINISHED else (),
     }
-    return told
+    return values
 
 
 def _of_issue(issue: TrackedIssue) -> dict[str, Any]:

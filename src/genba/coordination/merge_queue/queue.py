@@ -329,8 +329,8 @@ class _Turn:
             return EntryEnd(entry=entry, status=EntryStatus.STUCK, detail=_with_hint(error))
         if tip == entry.commit:
             return None
-        told = f"{entry.branch} is gone" if tip is None else f"{entry.branch} has moved to {tip[:7]}"
-        return EntryEnd(entry=entry, status=EntryStatus.WITHDRAWN, detail=told)
+        message = f"{entry.branch} is gone" if tip is None else f"{entry.branch} has moved to {tip[:7]}"
+        return EntryEnd(entry=entry, status=EntryStatus.WITHDRAWN, detail=message)
 
     async def _going(self) -> set[int]:
         """What this turn has taken and nobody has withdrawn."""
@@ -545,8 +545,8 @@ def _work(entry: MergeEntry) -> Work:
 
 def _evidence(result: CheckResult) -> str:
     """What fails, for the author: the names first, then what the goals printed."""
-    told = f"{result.name}: {result.detail}" if result.detail else result.name
-    return f"{told}\n{result.output}".strip()[:_LONGEST_DETAIL]
+    message = f"{result.name}: {result.detail}" if result.detail else result.name
+    return f"{message}\n{result.output}".strip()[:_LONGEST_DETAIL]
 
 
 def _with_hint(error: GenbaError) -> str:

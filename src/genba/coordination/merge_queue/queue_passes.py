@@ -59,12 +59,12 @@ class Turns:
 
     async def _give_up(self, target: str, turn: str, field: FleetSnapshot) -> None:
         """A turn that kills its process again and again is not taken again at once."""
-        told = "whoever tried to land it died again and again: look at what its goals do   genba logs"
+        message = "whoever tried to land it died again and again: look at what its goals do   genba logs"
         for entry in field.entries:
             if entry.target == target and entry.status is EntryStatus.MERGING:
-                await asyncio.to_thread(partial(self.board.settle, entry.id, EntryStatus.STUCK, detail=told))
+                await asyncio.to_thread(partial(self.board.settle, entry.id, EntryStatus.STUCK, detail=message))
         await self.engine.cancel([turn])
-        self.watch.tell(FleetEvent(kind=FleetEventKind.STUCK, detail=f"{target}: {told}"))
+        self.watch.tell(FleetEvent(kind=FleetEventKind.STUCK, detail=f"{target}: {message}"))
 
     async def take(self, target: str, field: FleetSnapshot) -> bool:
         """One turn of the merge queue of a target at a time, as far as this executor knows."""

@@ -111,14 +111,14 @@ class Notifier:
 
     async def try_out(self, notice: Notice) -> dict[str, str]:
         """Send one notice on each channel now; by channel, what went wrong, and nothing where it did not."""
-        told = {}
+        values = {}
         for name, channel in self.channels.items():
             try:
                 await channel.send(notice)
-                told[name] = ""
+                values[name] = ""
             except GenbaError as error:
-                told[name] = error.message
-        return told
+                values[name] = error.message
+        return values
 
     async def _drain(self, name: str, channel: Channel) -> int:
         sent = 0

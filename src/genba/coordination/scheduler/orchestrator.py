@@ -251,11 +251,11 @@ class Orchestrator:
             if session.status != "running" or session.executor:
                 continue
             has_died = await asyncio.to_thread(self.crew.has_died, session)
-            told = f"{session.run} on {session.host or 'another host'} works on it"
+            message = f"{session.run} on {session.host or 'another host'} works on it"
             if has_died is None and session.run not in self._elsewhere:
                 self._elsewhere.add(session.run)
                 hint = f"if that machine is gone:  genba run --resume {session.run}"
-                self._note(f"#{session.task} is left alone: {told}   {hint}")
+                self._note(f"#{session.task} is left alone: {message}   {hint}")
             reason = "its process died"
             if has_died and await asyncio.to_thread(bury, self.board, session.run, session.part, reason):
                 died += 1
@@ -307,8 +307,8 @@ class Orchestrator:
                 continue
             await asyncio.to_thread(self._write_down_taken, dead)
             if taken:
-                told = f"{len(taken)} of {dead}"
-                self.watch.tell(FleetEvent(kind=FleetEventKind.TAKEN_OVER, detail=told))
+                message = f"{len(taken)} of {dead}"
+                self.watch.tell(FleetEvent(kind=FleetEventKind.TAKEN_OVER, detail=message))
         return bool(dying)
 
     def _write_down_taken(self, dead: str) -> None:
@@ -471,8 +471,8 @@ class Orchestrator:
             enqueue=self._enqueue(order, self._rank(session.task)),
         )
         await asyncio.to_thread(go_on)
-        told = f"{move.cause}: {move.reason}" if move.reason else str(move.cause)
-        self._tell(FleetEventKind.CONTINUED, session.task, agent=session.agent, run=session.run, detail=told)
+        message = f"{move.cause}: {move.reason}" if move.reason else str(move.cause)
+        self._tell(FleetEventKind.CONTINUED, session.task, agent=session.agent, run=session.run, detail=message)
 
     def _enqueue(self, order: PartOrder, priority: int) -> Callable[[Connection], None]:
         def enqueue(connection: Connection) -> None:
@@ -508,7 +508,7 @@ class Orchestrator:
     async def _escalate(self, escalation: Escalation, blocker: Blocker | None) -> None:
         made = await asyncio.to_thread(self.board.escalate, escalation, blocker)
         task = self.field.tasks.get(made.task)
-        told = FleetEvent(
+        result = FleetEvent(
             kind=FleetEventKind.ESCALATED,
             task=made.task,
             title=task.title if task is not None else "",
@@ -516,7 +516,7 @@ class Orchestrator:
             detail=made.question,
             command=command_for(made.kind, made.task),
         )
-        self.watch.tell(told)
+        self.watch.tell(result)
 
     async def _in_the_way(self, move: Move, error: GenbaError) -> bool:
         """What cannot begin at all is a person's to mend; what else goes wrong is told, and tried again."""

@@ -43,7 +43,7 @@ def limits_of(
 
 def plan_parameters(task: Task, limits: PlanLimits, declared: Collection[str], language: str = "en") -> dict[str, Any]:
     """The parameters of a session that plans; a planner of your own gets those that it declares."""
-    told = {
+    values = {
         "issue": task.number,
         "max_parts": limits.max_parts,
         "task_types": ", ".join(dict.fromkeys((*limits.types, task.type))),
@@ -51,7 +51,7 @@ def plan_parameters(task: Task, limits: PlanLimits, declared: Collection[str], l
         "parts": "; ".join(limits.titles) or say(language, "no_parts"),
         "criteria": "\n".join(f"- {goal_line(goal)}" for goal in task.goals) or say(language, "no_own_goals"),
     }
-    return {name: value for name, value in told.items() if name in declared}
+    return {name: value for name, value in values.items() if name in declared}
 
 
 def finish_plan(result: RunResult, order: PartOrder, board: FleetBoard, limits: PlanLimits) -> PartEnd:
@@ -59,9 +59,9 @@ def finish_plan(result: RunResult, order: PartOrder, board: FleetBoard, limits: 
     task = board.board.get(order.task)
     read = read_plan(result.output or {}, task, limits, order.run)
     if not isinstance(read, Plan):
-        told = "; ".join(str(problem) for problem in read[:3])
+        message = "; ".join(str(problem) for problem in read[:3])
         more = f" and {len(read) - 3} more" if len(read) > 3 else ""  # noqa: PLR2004  (those that were named)
-        return _ended(order, Outcome.INCOMPLETE, f"no plan that can be used: {told}{more}")
+        return _ended(order, Outcome.INCOMPLETE, f"no plan that can be used: {message}{more}")
     try:
         board.propose(read)
     except (StateConflictError, NotFoundError) as error:

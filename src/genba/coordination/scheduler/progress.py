@@ -121,11 +121,11 @@ class Watch:
                 mark = GoalMark(name=event.goal, status=str(event.result.status), detail=event.result.detail)
                 live.goals = (*(goal for goal in live.goals if goal.name != event.goal), mark)
             case IterationFinished(step=step, iteration=iteration, reason=reason, intent=intent):
-                told = f"{step} {iteration}: {intent}{f' · {reason}' if reason else ''}"
-                self._tell_of(FleetEventKind.STEP, session, told, title)
+                message = f"{step} {iteration}: {intent}{f' · {reason}' if reason else ''}"
+                self._tell_of(FleetEventKind.STEP, session, message, title)
             case VerificationFinished(status="done", commit=commit):
-                told = f"{commit[:7]} · goals {len(live.goals)}/{len(live.goals)}"
-                self._tell_of(FleetEventKind.VERIFIED, session, told, title)
+                message = f"{commit[:7]} · goals {len(live.goals)}/{len(live.goals)}"
+                self._tell_of(FleetEventKind.VERIFIED, session, message, title)
             case VerificationFinished(reason=reason, commit=commit):
                 failed = ", ".join(goal.name for goal in live.goals if goal.status == "failed")
                 self._tell_of(FleetEventKind.REJECTED, session, f"{commit[:7]} · {failed or reason}", title)
@@ -142,8 +142,8 @@ class Watch:
                 self._unclosed.add(number)
             title = task.title if task is not None else ""
             landed = kind is FleetEventKind.MERGED
-            told = news.detail.replace("\nhint: ", "; ")
-            detail = f"{news.detail[:7]} on {news.target}" if landed else told or f"on {news.target}"
+            message = news.detail.replace("\nhint: ", "; ")
+            detail = f"{news.detail[:7]} on {news.target}" if landed else message or f"on {news.target}"
             if kind is FleetEventKind.STUCK and self._stuck.get(number) == detail:
                 continue  # it is tried again and again, and told once
             self._stuck[number] = detail if kind is FleetEventKind.STUCK else ""
@@ -159,14 +159,14 @@ class Watch:
                 self.tell(FleetEvent(kind=FleetEventKind.DONE, task=number, title=task.title))
             known = self._phases.get(number)
             for phase in task.phases[known:] if known is not None else ():
-                told = f"{phase.agent} completed its phase with {phase.commit[:7]}"
-                self.tell(FleetEvent(kind=FleetEventKind.PHASE, task=number, title=task.title, detail=told))
+                message = f"{phase.agent} completed its phase with {phase.commit[:7]}"
+                self.tell(FleetEvent(kind=FleetEventKind.PHASE, task=number, title=task.title, detail=message))
             self._statuses[number], self._phases[number] = task.status, len(task.phases)
         for wait in waits:
-            key, said = f"{wait.task}:{wait.kind}", f"{wait.why} {wait.until}"
-            if wait.task == 0 and self._told_waits.get(key) != said:
+            key, output = f"{wait.task}:{wait.kind}", f"{wait.why} {wait.until}"
+            if wait.task == 0 and self._told_waits.get(key) != output:
                 self.tell(FleetEvent(kind=FleetEventKind.PAUSED, detail=wait.why))
-            self._told_waits[key] = said
+            self._told_waits[key] = output
             if wait.task and wait.kind in _LEFT:
                 self.touched.setdefault(wait.task, None)
         self.field, self.waits = field, waits
@@ -190,10 +190,10 @@ class Watch:
     def _tell_of(self, kind: FleetEventKind, session: FleetSession, detail: str, title: str = "") -> None:
         task = self.field.tasks.get(session.task)
         title = title or (task.title if task is not None else "")
-        told = FleetEvent(
+        result = FleetEvent(
             kind=kind, task=session.task, title=title, agent=session.agent, run=session.run, detail=detail
         )
-        self.tell(told)
+        self.tell(result)
 
     def picture(self) -> FleetPicture:
         """What is true now, as far as the last look goes."""

@@ -38,14 +38,14 @@ def review_parameters(
 ) -> dict[str, Any]:
     """The parameters of a session that reviews; a reviewer of your own gets those that it declares."""
     heading = say(language, "reviewed_task", number=reviewed.number, title=reviewed.title)
-    told = {
+    values = {
         "issue": review.number,
         "commit": review.review_commit,
         "base": base,
         "task": f"{heading}\n\n{reviewed.body}".rstrip(),
         "results": goals_told(last, review.review_commit, language),
     }
-    return {name: value for name, value in told.items() if name in declared}
+    return {name: value for name, value in values.items() if name in declared}
 
 
 def goals_told(last: Verification | None, commit: str, language: str = "en") -> str:
@@ -58,16 +58,16 @@ def goals_told(last: Verification | None, commit: str, language: str = "en") -> 
 def _goal_told(result: GoalResult, language: str) -> str:
     found = detail_in(language, result.goal.type, result.result.detail)
     detail = " ".join("".join(letter if letter.isprintable() else " " for letter in found).split())
-    told = f": {detail[:_DETAIL]}" if detail else ""
-    return f"- `{goal_line(result.goal.goal)}` {say(language, _WORDS[result.result.status])}{told}"
+    message = f": {detail[:_DETAIL]}" if detail else ""
+    return f"- `{goal_line(result.goal.goal)}` {say(language, _WORDS[result.result.status])}{message}"
 
 
 def finish_review(result: RunResult, order: PartOrder, board: FleetBoard) -> PartEnd:
     """Give the verdict that a session came back with. What is still no verdict ends it without one."""
     read = read_verdict(result.output or {})
     if not isinstance(read, ReviewVerdict):
-        told = "; ".join(str(problem) for problem in read[:3])
-        return _ended(order, Outcome.INCOMPLETE, f"no verdict that can be used: {told}")
+        message = "; ".join(str(problem) for problem in read[:3])
+        return _ended(order, Outcome.INCOMPLETE, f"no verdict that can be used: {message}")
     actor = Actor(ActorKind.REVIEWER, order.run)
     try:
         given = board.verdict(order.task, read.approved, read.lines, order.agent, actor, order.run)
@@ -75,8 +75,8 @@ def finish_review(result: RunResult, order: PartOrder, board: FleetBoard) -> Par
         return _ended(order, Outcome.ABORTED, f"the verdict does not count: {error.message}")
     wanted = "approved" if read.approved else "changes"
     if given.status != wanted:
-        told = f"the verdict does not count: the review of {given.commit[:7]} is {given.status} by now"
-        return _ended(order, Outcome.ABORTED, told)
+        message = f"the verdict does not count: the review of {given.commit[:7]} is {given.status} by now"
+        return _ended(order, Outcome.ABORTED, message)
     count = "1 finding" if len(read.findings) == 1 else f"{len(read.findings)} findings"
     return _ended(order, Outcome.COMPLETED, f"{'approves' if read.approved else 'wants changes'}, {count}")
 

@@ -116,8 +116,8 @@ class Parts:
         except OSError as error:
             if error.errno not in _OF_THE_MACHINE:
                 raise
-            told = f"this machine has no room left: {error.strerror}"
-            await asyncio.to_thread(self._cut_short, order, live, told)
+            message = f"this machine has no room left: {error.strerror}"
+            await asyncio.to_thread(self._cut_short, order, live, message)
             return "{}"
         # Neither is a step: what a full disk did to one would be remembered. Once the end is written down, the part is
         # not due any more, and who begins again finds nothing but its working tree to take away.
@@ -205,16 +205,16 @@ class Parts:
         match result.outcome:
             case Outcome.COMPLETED:
                 proposed = self._awaits_pull_request(order, result)
-                told = f"{result.pull_request} is open"
-                return waiting(waits_for=WaitsFor.PULL_REQUEST, reason=told) if proposed else ended
+                message = f"{result.pull_request} is open"
+                return waiting(waits_for=WaitsFor.PULL_REQUEST, reason=message) if proposed else ended
             case Outcome.BLOCKED if self.board.board.get(order.task).status.ended:
                 return ended
             case Outcome.BLOCKED:
                 self._ask(order, result)
                 return waiting(waits_for=WaitsFor.ANSWER)
-            case Outcome.BUDGET_EXHAUSTED if told := self.afford(order.task, order.agent):
-                self._let_go(order, told)
-                return waiting(waits_for=WaitsFor.BUDGET, reason=told)
+            case Outcome.BUDGET_EXHAUSTED if message := self.afford(order.task, order.agent):
+                self._let_go(order, message)
+                return waiting(waits_for=WaitsFor.BUDGET, reason=message)
         self._let_go(order, result.reason)
         return ended
 
@@ -383,7 +383,7 @@ class _PartSteps:
             cost_usd=max(0.0, cost),
         )
         changed = await self.live.changed()
-        told = partial(
+        result = partial(
             self.board.progress,
             self.order.run,
             phase="iterate",
@@ -394,5 +394,5 @@ class _PartSteps:
             changed=changed,
             spending=spending,
         )
-        await asyncio.to_thread(told)
+        await asyncio.to_thread(result)
         return after

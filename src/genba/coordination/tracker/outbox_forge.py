@@ -135,20 +135,20 @@ def _address(tx: Transaction, branch: str) -> str:
 
 
 def _not_opened(branch: str, entry: OutboxEntry, in_the_way: OutboxEntry | None, result: SendResult) -> GenbaError:
-    told = f"the pull request of {branch} is not open yet"
+    message = f"the pull request of {branch} is not open yet"
     stays = f"it stays in the outbox, as entry {entry.id}."
     if entry.status is DeedStatus.DROPPED:
-        return NotFoundError(f"{told}: somebody dropped it from the outbox", hint=f"genba outbox show {entry.id}")
+        return NotFoundError(f"{message}: somebody dropped it from the outbox", hint=f"genba outbox show {entry.id}")
     if entry.status is DeedStatus.FAILED:
-        return UnrecoverableError(f"{told}: {entry.error}", unchanged=stays, hint=f"genba outbox show {entry.id}")
+        return UnrecoverableError(f"{message}: {entry.error}", unchanged=stays, hint=f"genba outbox show {entry.id}")
     if result.refused:
         return AccessRefusedError(
-            f"{told}: {result.refused}", unchanged=stays, hint="genba doctor, then genba outbox send"
+            f"{message}: {result.refused}", unchanged=stays, hint="genba doctor, then genba outbox send"
         )
     if in_the_way is not None:
         return StateConflictError(
-            f"{told}: entry {in_the_way.id} stands before it, which failed: {in_the_way.error}",
+            f"{message}: entry {in_the_way.id} stands before it, which failed: {in_the_way.error}",
             unchanged=stays,
             hint=f"genba outbox retry {in_the_way.id}, or genba outbox drop {in_the_way.id}",
         )
-    return RemoteUnavailable(f"{told}: {result.why or entry.error}", hint="genba outbox send")
+    return RemoteUnavailable(f"{message}: {result.why or entry.error}", hint="genba outbox send")

@@ -69,7 +69,7 @@ class OutboxTracker:
     def _read(self, tx: Transaction, number: int) -> Issue:
         task = look(tx, number).task
         everyone = self.sender.settings.comments_from == "everyone"
-        said = [
+        lines = [
             f"{author} said:\n\n{body}"
             for author, body, remote, trusted in tx.all(_COMMENTS, task=task.id)
             if remote is None or ((trusted or everyone) and _OWN not in body)
@@ -77,7 +77,7 @@ class OutboxTracker:
         return Issue(
             number=task.number,
             title=task.title,
-            body="\n\n".join([task.body, *_newest(said)]).strip() if said else task.body,
+            body="\n\n".join([task.body, *_newest(lines)]).strip() if lines else task.body,
             state="closed" if task.status.ended else "open",
             labels=task.labels,
         )
@@ -85,12 +85,12 @@ class OutboxTracker:
     def _change(self, tx: Transaction, number: int, change: IssueChange) -> bool:
         """Change the copy, and write down what that means for the tracker; whether it means anything."""
         before = hold(tx, number).task
-        told = len(tx.all(_COMMENTS, task=before.id))
+        result = len(tx.all(_COMMENTS, task=before.id))
         carry_out(tx, number, change)
         after = look(tx, number).task
         if after.tracker == "local":
             return False
-        is_told = bool(change.comment) and len(tx.all(_COMMENTS, task=before.id)) > told
+        is_told = bool(change.comment) and len(tx.all(_COMMENTS, task=before.id)) > result
         return self._record(tx, before, after, change, is_told)
 
     def _record(self, tx: Transaction, before: Task, after: Task, change: IssueChange, is_told: bool) -> bool:

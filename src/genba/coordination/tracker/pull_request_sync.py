@@ -96,11 +96,11 @@ class Reader:
         news = []
         for terms, found in await self._look():
             try:
-                told = await asyncio.to_thread(self._settle, terms, found)
+                result = await asyncio.to_thread(self._settle, terms, found)
             except (StateConflictError, UsageError) as error:  # what is odd about one keeps nobody from the others
-                told = _news(terms.task, found, Wait(why=error.message))
-            if told is not None:
-                news.append(told)
+                result = _news(terms.task, found, Wait(why=error.message))
+            if result is not None:
+                news.append(result)
         return tuple(news)
 
     async def foresee(self) -> tuple[PullRequestNews, ...]:
@@ -262,8 +262,8 @@ def _finish(tx: Transaction, task: Task, terms: Terms, verdict: Merged) -> None:
             phase="" if ends else terms.agent,
         )
     else:
-        told = f"{verdict.finalized}, while it was {task.status}"
-        change = StatusChange(to=TaskStatus.DONE, actor=_TRACKER, reason=told, finalized=verdict.finalized)
+        message = f"{verdict.finalized}, while it was {task.status}"
+        change = StatusChange(to=TaskStatus.DONE, actor=_TRACKER, reason=message, finalized=verdict.finalized)
     try:
         if ends or change.to is TaskStatus.OPEN:
             status_gateway.change_status(tx, task.number, change)
@@ -271,11 +271,11 @@ def _finish(tx: Transaction, task: Task, terms: Terms, verdict: Merged) -> None:
         if not ends:
             raise
         # a part that is still open, a verdict that is not there: people have decided otherwise
-        told = f"{verdict.finalized}; {reason}"
+        message = f"{verdict.finalized}; {reason}"
         status_gateway.change_status(
             tx,
             task.number,
-            StatusChange(to=TaskStatus.DONE, actor=_TRACKER, reason=told, finalized=verdict.finalized),
+            StatusChange(to=TaskStatus.DONE, actor=_TRACKER, reason=message, finalized=verdict.finalized),
         )
     _close(tx, task, terms)
     unwatch(tx, task)
@@ -406,9 +406,9 @@ def _opened(tx: Transaction, terms: Terms) -> int | None:
 
 
 def _news(task: int, found: TrackedPullRequest, verdict: Verdict) -> PullRequestNews:
-    words, told = _told(verdict)
+    words, result = _told(verdict)
     return PullRequestNews(
-        number=found.number, task=task, url=found.url, standing=standing_of(found), verdict=words, told=told
+        number=found.number, task=task, url=found.url, standing=standing_of(found), verdict=words, told=result
     )
 
 

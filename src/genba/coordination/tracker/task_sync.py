@@ -297,10 +297,10 @@ def _last_words(tx: Transaction, task: int) -> tuple[set[int], set[int]]:
         on = int(msgspec.json.decode(data).get("on", 0))
         by_people.discard(on)
         by_tracker.discard(on)
-        told = actor == ActorKind.TRACKER
-        if told and kind == history.DEPENDENCY_ADDED:
+        result = actor == ActorKind.TRACKER
+        if result and kind == history.DEPENDENCY_ADDED:
             by_tracker.add(on)
-        elif not told and kind == history.DEPENDENCY_REMOVED:
+        elif not result and kind == history.DEPENDENCY_REMOVED:
             by_people.add(on)
     return by_people, by_tracker
 

@@ -189,8 +189,8 @@ def refused(error: GenbaError, code: ErrorCode = ErrorCode.CONFLICT) -> Workflow
         case StateConflictError():
             return WorkflowError(code, error.message, hint="get_next_action says what is next")
         case ConfigurationError():
-            told = "; ".join(str(problem) for problem in error.problems)
-            return WorkflowError(ErrorCode.VALIDATION, told, hint="mend that, and call it again")
+            message = "; ".join(str(problem) for problem in error.problems)
+            return WorkflowError(ErrorCode.VALIDATION, message, hint="mend that, and call it again")
         case UsageError():
             return WorkflowError(ErrorCode.VALIDATION, error.message, hint="mend that, and call it again")
     return WorkflowError(ErrorCode.CONFLICT, error.message, hint=_AGAIN, action="retry")

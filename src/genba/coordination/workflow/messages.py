@@ -14,11 +14,11 @@ class Talking:
         self._board = boards.board
 
     async def save_context(self, seat: AgentConnection, note: Note) -> Kept:
-        said = {"progress": note.progress, "findings": note.findings, "blockers": note.blockers}
-        said["next_steps"] = note.next_steps
-        for what, text in said.items():
+        values = {"progress": note.progress, "findings": note.findings, "blockers": note.blockers}
+        values["next_steps"] = note.next_steps
+        for what, text in values.items():
             held(text, LONGEST_NOTE, what, empty=True)
-        if not any(text.strip() for text in said.values()):
+        if not any(text.strip() for text in values.values()):
             raise WorkflowError(ErrorCode.VALIDATION, "there is nothing to keep", hint="say progress, or next_steps")
         _, task = await self._boards.permitted(seat, Tool.SAVE_CONTEXT)
         kept = Note(

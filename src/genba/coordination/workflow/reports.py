@@ -51,12 +51,12 @@ class Reporting:
                 ErrorCode.INVALID_TRANSITION,
             )
             return Blocked(task=about.number, reason=reason)
-        told = reason if about is task else f"subtask #{about.number}: {reason}"
+        message = reason if about is task else f"subtask #{about.number}: {reason}"
         if seat.spawned:
-            await self._boards.write(lambda: self._board.send_home(seat.id, ExitReason.BLOCKED, told))
+            await self._boards.write(lambda: self._board.send_home(seat.id, ExitReason.BLOCKED, message))
         else:
-            await self._ask(seat, task.number, told)
-        return Blocked(task=task.number, reason=told)
+            await self._ask(seat, task.number, message)
+        return Blocked(task=task.number, reason=message)
 
     async def _judged(self, seat: AgentConnection, task: int, summary: str) -> Claimed:
         if summary.strip():

@@ -157,8 +157,8 @@ class WorkflowService:
         held(reason, LONGEST_REASON, "reason", empty=True)
         if not seat.spawned and seat.id in self._claims.seats():
             # Whoever takes the task next would find the work of this claim in it.
-            told = "your work is being verified, and is handed over when it passes"
-            raise WorkflowError(ErrorCode.CONFLICT, told, hint="wait for that, then log out", action="wait")
+            message = "your work is being verified, and is handed over when it passes"
+            raise WorkflowError(ErrorCode.CONFLICT, message, hint="wait for that, then log out", action="wait")
         why = reason.strip() or "it logged out"
         await self._taking.leave(seat, why)
         await self._seats.close(seat, why)

@@ -294,10 +294,10 @@ def _checked(
             msgspec.structs.replace(draft, goals=goals[f"s{at}"], assignee=draft.assignee if agents else "")
             for at, draft in enumerate(drafts)
         )
-    told = [f"{problem} ({problem.hint})" if problem.hint else str(problem) for problem in read[:_MOST_TOLD]]
+    lines = [f"{problem} ({problem.hint})" if problem.hint else str(problem) for problem in read[:_MOST_TOLD]]
     if len(drafts) > most:
-        raise WorkflowError(ErrorCode.LIMIT, told[0], hint="join those that belong together")
-    raise WorkflowError(ErrorCode.VALIDATION, "; ".join(told), hint="mend that, and send all of them again")
+        raise WorkflowError(ErrorCode.LIMIT, lines[0], hint="join those that belong together")
+    raise WorkflowError(ErrorCode.VALIDATION, "; ".join(lines), hint="mend that, and send all of them again")
 
 
 def _check_key(key: str) -> None:

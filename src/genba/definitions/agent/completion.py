@@ -138,8 +138,8 @@ class CompletionReader:
                 self._refuse(f"{path}.{key}", "unknown key", did_you_mean(key, ("type", "config", "ref")))
         if not isinstance(kind, str) or kind not in COMPLETION_TYPES:
             hint = did_you_mean(str(kind), COMPLETION_TYPES)
-            told = "(8 types: genba schema completion)"
-            return self._refused(f"{path}.type", f'"{kind}" is not a completion type', f"{hint}  {told}".strip())
+            message = "(8 types: genba schema completion)"
+            return self._refused(f"{path}.type", f'"{kind}" is not a completion type', f"{hint}  {message}".strip())
         if not isinstance(config, dict):
             self._refuse(f"{path}.config", "expected an object")
             return cast("Completion | None", shape_sound_part({}, COMPLETION_TYPES[kind])[0])

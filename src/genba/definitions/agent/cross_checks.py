@@ -146,8 +146,10 @@ def _step_references(
     tools = boundaries.allowed_tools if boundaries is not None and knows_tools else None
     for tool in step.allowed_tools or ():
         if tools is not None and not is_listed(tool, tools):
-            told = f'"{tool}" is not among the agent\'s allowedTools'
-            yield Problem(shown, f"steps.{step_id}.allowedTools", told, "a step may only narrow what its agent allows")
+            message = f'"{tool}" is not among the agent\'s allowedTools'
+            yield Problem(
+                shown, f"steps.{step_id}.allowedTools", message, "a step may only narrow what its agent allows"
+            )
     knows_mode = not left.lost("runner.boundaries.permissionMode")
     if boundaries is not None and knows_mode and step.permission_mode is not None:
         widest = boundaries.permission_mode
@@ -245,8 +247,8 @@ class _Supply:
             return
         if name in self.outputs:
             if gap := self.graph.gap_between(self.outputs[name], step_id):
-                told = f"{name} comes from the step {self.outputs[name]}, and {gap}"
-                yield Problem(file, at, told, "declare it under inputs with a default")
+                message = f"{name} comes from the step {self.outputs[name]}, and {gap}"
+                yield Problem(file, at, message, "declare it under inputs with a default")
         elif not self.left.lost(f"parameters.{name}") and not name.startswith(self.prefixes):
             yield Problem(file, at, f"nobody supplies {name}", did_you_mean(name, {*supplied, *self.outputs}))
 

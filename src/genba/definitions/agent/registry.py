@@ -91,8 +91,8 @@ class AgentRegistry:
                 for path, value in leaves(layer):
                     source = definition.sources.get(path, self.project.source)
                     if source != self.project.source and effective.get(path, value) != value:
-                        told = f"has no effect on {definition.name}: {source} sets {path}"
-                        found.append(Problem(self.project.source, f"agents.{name}.{key}", told))
+                        message = f"has no effect on {definition.name}: {source} sets {path}"
+                        found.append(Problem(self.project.source, f"agents.{name}.{key}", message))
         return tuple(dict.fromkeys(found))
 
     def agents(self) -> tuple[tuple[AgentInfo, ...], dict[str, tuple[Problem, ...]]]:

@@ -40,15 +40,17 @@ def without_effect(values: dict[str, Any], shown: str, registry: str, has_regist
     """What an agent declares although nobody would ever look at it."""
     if not is_state_driven(values):
         if _at(values, "flow.hierarchy") is not None:
-            told = "only an agent that asks for its next action is a worker or a manager"
-            yield Problem(shown, "runner.flow.hierarchy", told, 'set runner.flow.mode: "stateDriven", or take it out')
+            message = "only an agent that asks for its next action is a worker or a manager"
+            yield Problem(
+                shown, "runner.flow.hierarchy", message, 'set runner.flow.mode: "stateDriven", or take it out'
+            )
         return
     for path, why in _NOTHING.items():
         if _at(values, path) is not None:
             yield Problem(shown, f"runner.{path}", why, _HINT)
     if _at(values, "boundaries.permissionMode") == "plan":
-        told = "an agent that only plans may call no tool, and could not ask for its next action"
-        yield Problem(shown, "runner.boundaries.permissionMode", told, "acceptEdits")
+        message = "an agent that only plans may call no tool, and could not ask for its next action"
+        yield Problem(shown, "runner.boundaries.permissionMode", message, "acceptEdits")
     if has_registry:
         yield Problem(registry, "", _NO_STEPS, "delete the file, or runner.flow.mode: loop")
 

@@ -35,8 +35,10 @@ def read_goal_line(text: str) -> Goal:
     try:
         return read_goals([raw], "--goal")[0]
     except ConfigurationError as error:
-        told = tuple(Problem(p.file, p.path.removeprefix("[0]").lstrip("."), p.message, p.hint) for p in error.problems)
-        raise ConfigurationError(told, hint=error.hint) from error
+        lines = tuple(
+            Problem(p.file, p.path.removeprefix("[0]").lstrip("."), p.message, p.hint) for p in error.problems
+        )
+        raise ConfigurationError(lines, hint=error.hint) from error
 
 
 def goals_from_yaml(text: str, shown: str) -> list[Any]:
@@ -49,8 +51,8 @@ def goals_from_yaml(text: str, shown: str) -> list[Any]:
     try:
         value, problems = read_plain(lambda: load_yaml(text), shown, "YAML")
     except yaml.YAMLError as error:
-        told = getattr(error, "problem", None) or str(error)
-        raise ConfigurationError((Problem(shown, "", f"not YAML: {told}"),), hint="genba schema goal") from error
+        message = getattr(error, "problem", None) or str(error)
+        raise ConfigurationError((Problem(shown, "", f"not YAML: {message}"),), hint="genba schema goal") from error
     if not problems and isinstance(value, dict) and isinstance(value.get("goals"), list):
         value = value["goals"]
     if not problems and not isinstance(value, list):
@@ -68,10 +70,10 @@ def rules_written(raw: dict[str, Any]) -> dict[str, Any]:
     types = written.get("task_types")
     if isinstance(types, dict):
         written["task_types"] = {
-            name: {**told, "goals": written_goals(told["goals"])}
-            if isinstance(told, dict) and "goals" in told
-            else told
-            for name, told in types.items()
+            name: {**message, "goals": written_goals(message["goals"])}
+            if isinstance(message, dict) and "goals" in message
+            else message
+            for name, message in types.items()
         }
     return written
 

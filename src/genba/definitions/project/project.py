@@ -170,11 +170,11 @@ def _rules(sections: dict[str, Any], shown: str) -> tuple[RulesFile | None, tupl
     rules, problems = shape(written, RulesFile, shown)
     problems += goal_problems(written.get("dod"), shown, "dod")
     types = written.get("task_types")
-    for name, told in types.items() if isinstance(types, dict) else ():
-        goals = told.get("goals") if isinstance(told, dict) else None
+    for name, message in types.items() if isinstance(types, dict) else ():
+        goals = message.get("goals") if isinstance(message, dict) else None
         problems += goal_problems(goals, shown, f"task_types.{name}.goals")
-    for name, told in rules.task_types.items() if rules is not None else ():
-        twice = next((agent for agent in told.stages if told.stages.count(agent) > 1), None)
+    for name, message in rules.task_types.items() if rules is not None else ():
+        twice = next((agent for agent in message.stages if message.stages.count(agent) > 1), None)
         if twice is not None:
             why = f'"{twice}" is named twice: each agent has one stage'
             problems += (Problem(shown, f"task_types.{name}.stages", why),)
@@ -228,8 +228,8 @@ def _yaml(read: Callable[[], str], shown: str) -> Any:
         mark = getattr(error, "problem_mark", None)
         at = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         problem = getattr(error, "problem", None) or str(error)
-        told = with_hints((Problem(shown, at, f"not YAML: {problem}"),))
-        raise ConfigurationError(told, hint="genba schema config") from error
+        result = with_hints((Problem(shown, at, f"not YAML: {problem}"),))
+        raise ConfigurationError(result, hint="genba schema config") from error
     except OSError as error:
         raise ConfigurationError((Problem(shown, "", f"cannot be read: {error.strerror}"),)) from error
     if problems:

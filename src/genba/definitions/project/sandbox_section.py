@@ -166,8 +166,8 @@ def wider(ceiling: MaximumLimits, own: AgentSandbox, file: str) -> Iterator[Prob
     if own.network is not None and own.network.width > project.network.width:
         yield Problem(file, f"{at}.network", f'"{own.network}" is wider than the project\'s "{project.network}"', hint)
     if own.credentials is not None and own.credentials.width > project.credentials.width:
-        told = f'"{own.credentials}" is wider than the project\'s "{project.credentials}"'
-        yield Problem(file, f"{at}.credentials", told, hint)
+        message = f'"{own.credentials}" is wider than the project\'s "{project.credentials}"'
+        yield Problem(file, f"{at}.credentials", message, hint)
     if own.allow_ptrace and not project.allow_ptrace:
         yield Problem(file, f"{at}.allowPtrace", "the project does not allow it: sandbox.allow_ptrace is false", hint)
     if project.network is not Network.FULL:

@@ -138,8 +138,8 @@ class StepGraph:
     def _step_problems(self, step_id: str, step: Step) -> Iterator[Problem]:
         at = f"steps.{step_id}"
         if not _STEP_ID.fullmatch(step_id):
-            told = "a step's name has letters, digits, ., - and _, at most 100, and no dot at its beginning"
-            yield Problem(self.file, at[:80], told)
+            message = "a step's name has letters, digits, ., - and _, at most 100, and no dot at its beginning"
+            yield Problem(self.file, at[:80], message)
         if step.step_id is not None and step.step_id != step_id:
             yield Problem(self.file, f"{at}.stepId", f'is "{step.step_id}", but the step is named "{step_id}"')
         allowed = step.structured_gate.allowed_intents if step.structured_gate else _ungated_intents(step)

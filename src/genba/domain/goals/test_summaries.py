@@ -111,13 +111,13 @@ def _int(match: re.Match[str], group: int | str) -> int:
 
 
 def _pytest(match: re.Match[str]) -> Reading | None:
-    told = match["list"].strip()
-    if re.match(r"no tests (?:ran|collected)", told):
-        terms = _terms(told.partition(", ")[2]) if ", " in told else _Terms()
+    message = match["list"].strip()
+    if re.match(r"no tests (?:ran|collected)", message):
+        terms = _terms(message.partition(", ")[2]) if ", " in message else _Terms()
         return (terms or _Terms()).reading("pytest", says_none=True)
-    if re.match(r"\d{1,9}(?:/\d{1,9})? tests? collected", told):
+    if re.match(r"\d{1,9}(?:/\d{1,9})? tests? collected", message):
         return Reading(runner="pytest", says_none=True)
-    terms = _terms(told)
+    terms = _terms(message)
     return terms.reading("pytest") if terms is not None and terms.total is None else None
 
 
@@ -152,25 +152,25 @@ def _node(match: re.Match[str]) -> Reading | None:
 
 def _tests(match: re.Match[str]) -> Reading | None:
     """`Tests:` of jest, vitest, pest, phpunit and scalatest."""
-    told = match["rest"].strip().rstrip(".")
-    if told.startswith("no tests"):
+    message = match["rest"].strip().rstrip(".")
+    if message.startswith("no tests"):
         return Reading(runner="tests", says_none=True)
-    if re.match(r"\d{1,9}, Assertions: ", told):
-        numbers = {name: int(number) for name, number in re.findall(r"([A-Z][a-z]{1,20}): (\d{1,9})", told)}
+    if re.match(r"\d{1,9}, Assertions: ", message):
+        numbers = {name: int(number) for name, number in re.findall(r"([A-Z][a-z]{1,20}): (\d{1,9})", message)}
         failed = numbers.get("Failures", 0) + numbers.get("Errors", 0)
         skipped = sum(numbers.get(name, 0) for name in ("Skipped", "Incomplete"))
-        total = int(told.partition(",")[0])
+        total = int(message.partition(",")[0])
         return Reading(runner="tests", passed=max(0, total - failed - skipped), failed=failed, skipped=skipped)
-    if told.startswith("succeeded "):
-        told = re.sub(r"([a-z]{1,12}) (\d{1,9})", r"\2 \1", told)
-    terms = _terms(_AFTER.sub("", told))
+    if message.startswith("succeeded "):
+        message = re.sub(r"([a-z]{1,12}) (\d{1,9})", r"\2 \1", message)
+    terms = _terms(_AFTER.sub("", message))
     return terms.reading("tests") if terms is not None else None
 
 
 def _listed(match: re.Match[str]) -> Reading | None:
     """`5 passing (3ms)`, `5 examples, 0 failures`, `5 tests passed`: a list of numbers is the whole line."""
-    told = _AFTER.sub("", re.sub(r"\s+in \d[\d.]{0,12} ?m?s(?:ec(?:onds)?)?$", "", match["list"].rstrip(" .!")))
-    terms = _terms(told)
+    result = _AFTER.sub("", re.sub(r"\s+in \d[\d.]{0,12} ?m?s(?:ec(?:onds)?)?$", "", match["list"].rstrip(" .!")))
+    terms = _terms(result)
     if terms is None:
         return None
     if terms.passed is None and (terms.total is None or terms.failed is None):

@@ -191,7 +191,7 @@ def _unexpected(error: Exception) -> GenbaError:
 
         with contextlib.suppress(OSError):
             traceback.print_exception(error)
-    said = f"{type(error).__name__}: {error}"
+    output = f"{type(error).__name__}: {error}"
     if isinstance(error, OSError) and error.strerror:
-        said = f"{error.filename}: {error.strerror}" if error.filename is not None else error.strerror
-    return UnexpectedError(said, hint="run it again with GENBA_DEBUG=1 in the environment to see where it happened")
+        output = f"{error.filename}: {error.strerror}" if error.filename is not None else error.strerror
+    return UnexpectedError(output, hint="run it again with GENBA_DEBUG=1 in the environment to see where it happened")

@@ -27,7 +27,7 @@ def show_error(error: GenbaError) -> None:
 
 def error_as_json(error: GenbaError) -> str:
     """The same for a program."""
-    told: dict[str, Any] = {
+    values: dict[str, Any] = {
         "kind": kind_of(error),
         "message": error.message,
         "problems": error.problems if isinstance(error, ConfigurationError) else (),
@@ -35,7 +35,7 @@ def error_as_json(error: GenbaError) -> str:
         "hint": error.hint,
         "exit_code": error.exit_code,
     }
-    plain = _encodable(msgspec.to_builtins({"error": told}))
+    plain = _encodable(msgspec.to_builtins({"error": values}))
     return msgspec.json.format(msgspec.json.encode(plain), indent=2).decode()
 
 

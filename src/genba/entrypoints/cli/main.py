@@ -40,9 +40,9 @@ def _send_telemetry() -> None:
     if telemetry is None:
         return
     try:
-        told = telemetry.close()
-        if told:
-            sys.stderr.write(f"warning: {told}\n")
+        result = telemetry.close()
+        if result:
+            sys.stderr.write(f"warning: {result}\n")
     except (KeyboardInterrupt, OSError, ValueError):
         return  # whoever is in a hurry leaves, and so does who has nobody to tell it to
 

@@ -17,18 +17,18 @@ T = TypeVar("T")
 
 def house_here() -> ProjectContext:
     """The house for as long as the command runs."""
-    house = asyncio.run(ProjectContext.find(here()))
-    click.get_current_context().call_on_close(house.close)
-    return house
+    context = asyncio.run(ProjectContext.find(here()))
+    click.get_current_context().call_on_close(context.close)
+    return context
 
 
 def house_to_look() -> ProjectContext:
     """The same, for who only looks, or stops what runs: settings that cannot be used are told, and in nobody's way."""
-    house, wrong = asyncio.run(ProjectContext.find_to_look(here()))
-    click.get_current_context().call_on_close(house.close)
+    context, wrong = asyncio.run(ProjectContext.find_to_look(here()))
+    click.get_current_context().call_on_close(context.close)
     if wrong is not None:
         show_warning(f"{wrong.problems[0]}; only where the blackboard is was taken from that file   genba doctor")
-    return house
+    return context
 
 
 def here() -> Path:

@@ -140,8 +140,8 @@ def _without_own(text: str) -> str:
         end = headers[number + 1].start() if number + 1 < len(headers) else len(text)
         if _OWN.match(header["name"]):
             kept += text[at : header.start()]
-            said = _ABOUT_WHAT_FOLLOWS.search(text, header.start(), end)
-            at = said.start() if said else end
+            output = _ABOUT_WHAT_FOLLOWS.search(text, header.start(), end)
+            at = output.start() if output else end
     return kept + text[at:]
 
 

@@ -61,21 +61,21 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        told = {b"authorization": b"", b"content-length": b"", b"origin": b""}
+        values = {b"authorization": b"", b"content-length": b"", b"origin": b""}
         for name, value in scope["headers"]:
-            if name in told:
-                told[name] = value
-        if told[b"origin"] and not _from_here(told[b"origin"]):
+            if name in values:
+                values[name] = value
+        if values[b"origin"] and not _from_here(values[b"origin"]):
             await _refuse(send, 403, WorkflowError(ErrorCode.FORBIDDEN, "web pages of others are not served"))
             return
-        if told[b"content-length"].isdigit() and int(told[b"content-length"][:20]) > LARGEST_BODY:
+        if values[b"content-length"].isdigit() and int(values[b"content-length"][:20]) > LARGEST_BODY:
             error = WorkflowError(
                 ErrorCode.LIMIT, f"the request is larger than {LARGEST_BODY:,} bytes", hint="say it shorter"
             )
             await _drained(_in_time(receive, self._body_seconds))
             await _refuse(send, _TOO_LARGE, error)
             return
-        waits = self._waits(scope, told[b"authorization"])
+        waits = self._waits(scope, values[b"authorization"])
         if waits:
             error = WorkflowError(
                 ErrorCode.LIMIT, "too many requests", hint=f"try again in {waits:.0f} seconds", action="wait"
@@ -130,8 +130,8 @@ async def _drained(receive: Receive) -> None:
 
 
 async def _refuse(send: Send, status: int, error: WorkflowError, retry_after: int = 0) -> None:
-    told = {"code": _INVALID_REQUEST, "message": error.message, "data": error.told()}
-    body = msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": told})
+    values = {"code": _INVALID_REQUEST, "message": error.message, "data": error.told()}
+    body = msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": values})
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     if status == _TOO_LARGE:
         headers.append((b"connection", b"close"))

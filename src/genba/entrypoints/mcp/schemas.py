@@ -71,9 +71,9 @@ def answered(value: msgspec.Struct, language: str = "en") -> CallToolResult:
 
 def refused(error: WorkflowError) -> CallToolResult:
     """A call that was refused: an error of the tool, which the model reads, and not of the protocol."""
-    told = {"error": error.told()}
-    text = msgspec.json.encode(told).decode()
-    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=told, is_error=True)
+    values = {"error": error.told()}
+    text = msgspec.json.encode(values).decode()
+    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=values, is_error=True)
 
 
 def lean(value: Any) -> Any:

@@ -158,12 +158,12 @@ def _with_carried(taken: Any, carried: Carried) -> tuple[Any, str]:
     passkey, secret = taken.passkey, carried.secret
     if secret.startswith("gbk_"):
         passkey, secret = passkey or secret, ""
-    told = {
+    values = {
         "agent_id": taken.agent_id or carried.agent,
         "project_id": taken.project_id or carried.project,
         "passkey": passkey,
     }
-    return taken.model_copy(update=told), "" if taken.passkey else secret
+    return taken.model_copy(update=values), "" if taken.passkey else secret
 
 
 def weight(value: Any) -> int:
@@ -187,14 +187,14 @@ def weight(value: Any) -> int:
 
 def _not_valid(entry: ToolEntry[Any], error: ValidationError) -> WorkflowError:
     """Everything that is wrong with the arguments; what they held is not repeated."""
-    told = []
+    lines = []
     for problem in error.errors(include_url=False, include_context=False, include_input=False)[:_SHOWN_PROBLEMS]:
         where = ".".join(str(part)[:80] for part in problem["loc"]) or "arguments"
-        told.append(f"{where}: {problem['msg'][:300]}")
+        lines.append(f"{where}: {problem['msg'][:300]}")
     names = ", ".join(entry.takes.model_fields)
     return WorkflowError(
         ErrorCode.VALIDATION,
-        f"{entry.name}: " + "; ".join(told),
+        f"{entry.name}: " + "; ".join(lines),
         hint=f"{entry.name} takes: {names}",
         action=entry.name,
     )

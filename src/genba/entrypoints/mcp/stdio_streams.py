@@ -52,7 +52,7 @@ Writing = MemoryObjectSendStream[SessionMessage]
 async def spoken() -> AsyncIterator[tuple[Reading, Writing]]:
     """What is said on stdin, and what is to be said on stdout. Being left alone on either side cancels the block."""
     heard, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    writing, said = anyio.create_memory_object_stream[SessionMessage](0)
+    writing, output = anyio.create_memory_object_stream[SessionMessage](0)
     with _diverted(0, os.devnull) as coming, _diverted(1, 2) as going:
         voice = _Voice(going)
         ended = anyio.Event()
@@ -64,8 +64,8 @@ async def spoken() -> AsyncIterator[tuple[Reading, Writing]]:
 
             async def say() -> None:
                 try:
-                    async with said:
-                        async for each in said:
+                    async with output:
+                        async for each in output:
                             await voice.say(each.message)
                 except OSError:
                     group.cancel_scope.cancel()  # nobody is there any more
@@ -138,17 +138,17 @@ _TOO_LONG = f"a request is at most {LARGEST_BODY:,} bytes long; what is long bel
 def refusal_of(line: str) -> JSONRPCError | None:
     """What is said to a line that is no message of the protocol; None where nobody waits for a word."""
     try:
-        told = json.loads(line)
+        result = json.loads(line)
     except (ValueError, RecursionError):
         return _refusal(None, PARSE_ERROR, "this line is no JSON that can be read: one message a line")
-    if isinstance(told, dict) and "id" not in told and "method" in told:
+    if isinstance(result, dict) and "id" not in result and "method" in result:
         return None
-    if isinstance(told, dict) and "method" not in told and ("result" in told or "error" in told):
+    if isinstance(result, dict) and "method" not in result and ("result" in result or "error" in result):
         return None
-    number = told.get("id") if isinstance(told, dict) else None
+    number = result.get("id") if isinstance(result, dict) else None
     if isinstance(number, bool) or not isinstance(number, int | str) or _is_halved(str(number)):
         number = None
-    why = "half a character is in it, such as \\ud800 without its other half" if _is_halved(line, told) else ""
+    why = "half a character is in it, such as \\ud800 without its other half" if _is_halved(line, result) else ""
     return _refusal(number, INVALID_REQUEST, f"this is no request of JSON-RPC 2.0{': ' if why else ''}{why}")
 
 
@@ -193,11 +193,11 @@ class _Aside(Generic[T]):
         while True:
             work, answer = self._work.get()
             try:
-                told = partial(_tell, answer, work(), None)
+                result = partial(_tell, answer, work(), None)
             except OSError as error:
-                told = partial(_tell, answer, None, error)
+                result = partial(_tell, answer, None, error)
             with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
-                self._loop.call_soon_threadsafe(told)
+                self._loop.call_soon_threadsafe(result)
 
 
 def _tell(answer: asyncio.Future[Any], value: Any, error: OSError | None) -> None:

@@ -62,7 +62,7 @@ def _answering(site: Site, operations: list[Operation]) -> Callable[[Request], A
 
 def failed(error: GenbaError) -> Response:
     """An error as a program reads it."""
-    told = Failure(
+    result = Failure(
         kind=kind_of(error),
         message=error.message,
         problems=tuple(error.problems) if isinstance(error, ConfigurationError) else (),
@@ -70,7 +70,7 @@ def failed(error: GenbaError) -> Response:
         hint=error.hint,
         exit_code=error.exit_code,
     )
-    return Response(_encoded(FailureAnswer(error=told)), status_of(error), media_type=_JSON)
+    return Response(_encoded(FailureAnswer(error=result)), status_of(error), media_type=_JSON)
 
 
 async def _given(request: Request, operation: Operation) -> Given:
@@ -117,8 +117,8 @@ def _fitting(kind: Any, value: Any, name: str) -> Any:
     try:
         return fitted(value, kind, strict=False)
     except msgspec.ValidationError as error:
-        told = f"{name}: {error}" if name else str(error)
-        raise UsageError(told, unchanged="nothing was changed.", hint="see /api/docs") from error
+        message = f"{name}: {error}" if name else str(error)
+        raise UsageError(message, unchanged="nothing was changed.", hint="see /api/docs") from error
 
 
 def _unfit(told: str, operation: Operation) -> UsageError:

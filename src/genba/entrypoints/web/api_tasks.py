@@ -117,11 +117,11 @@ async def _list(site: Site, given: Given) -> Any:
 
 async def _add(site: Site, given: Given) -> Any:
     body: TaskBody = given.body
-    house, actor = site.lookout.house, site.decisions.actor
+    context, actor = site.lookout.context, site.decisions.actor
 
     def add() -> Task:
-        rules = house.task_type(body.type)
-        known = {info.name for info in house.registry.agents()[0]}
+        rules = context.task_type(body.type)
+        known = {info.name for info in context.registry.agents()[0]}
         if body.assignee and body.assignee not in known:
             raise NotFoundError(f'there is no agent "{body.assignee[:80]}"', hint="genba agent list")
         draft = TaskDraft(

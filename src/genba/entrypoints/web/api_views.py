@@ -81,7 +81,7 @@ async def _log(site: Site, given: Given) -> Any:
 
 
 async def _start(site: Site, given: Given) -> Any:
-    return await start_run(site.lookout.house, given.body.agent, given.path["number"])
+    return await start_run(site.lookout.context, given.body.agent, given.path["number"])
 
 
 def _get(path: str, name: str, summary: str, call: Any, answer: Any, **more: Any) -> Operation:

@@ -130,8 +130,10 @@ class _Stream(StreamingResponse):
 
 
 def _full() -> Response:
-    told = "too many pages listen for changes\nhint: close pages that nobody looks at; this one still loads by hand\n"
-    return PlainTextResponse(told, 503, headers={"retry-after": str(_COME_BACK_SECONDS)})
+    message = (
+        "too many pages listen for changes\nhint: close pages that nobody looks at; this one still loads by hand\n"
+    )
+    return PlainTextResponse(message, 503, headers={"retry-after": str(_COME_BACK_SECONDS)})
 
 
 def stream(request: Request, hub: Hub, other: Stamp | None = None) -> Response:

@@ -37,7 +37,7 @@ def described(operations: Iterable[Operation], project: str) -> dict[str, Any]:
     queries = [next(shapes) for _ in known]
     paths: dict[str, Any] = {}
     for each, answer, body, query in zip(known, answers, bodies, queries, strict=True):
-        told: dict[str, Any] = {
+        values: dict[str, Any] = {
             "operationId": each.name,
             "summary": each.summary,
             "tags": [each.group],
@@ -51,10 +51,10 @@ def described(operations: Iterable[Operation], project: str) -> dict[str, Any]:
             },
         }
         if each.command:
-            told["description"] = f"The same as `{each.command}`."
+            values["description"] = f"The same as `{each.command}`."
         if body is not None:
-            told["requestBody"] = {"required": True, "content": _json(body)}
-        paths.setdefault(each.path, {})[each.method.lower()] = told
+            values["requestBody"] = {"required": True, "content": _json(body)}
+        paths.setdefault(each.path, {})[each.method.lower()] = values
     return {
         "openapi": "3.1.0",
         "info": {

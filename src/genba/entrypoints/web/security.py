@@ -92,8 +92,8 @@ class Passes(msgspec.Struct, frozen=True, kw_only=True):
     def cookie(self, token: str, now: float) -> str:
         """What a browser keeps for a token that is right."""
         kind = "o" if hmac.compare_digest(token.encode("utf-8", "replace"), self.keys.operator.encode()) else "v"
-        said = f"{kind}.{int(now + COOKIE_SECONDS)}"
-        return f"{said}.{self._sign(said, token)}"
+        output = f"{kind}.{int(now + COOKIE_SECONDS)}"
+        return f"{output}.{self._sign(output, token)}"
 
     def visitor(self, cookie: str, now: float) -> Principal | None:
         kind, _, rest = cookie.partition(".")
@@ -130,10 +130,10 @@ class AuthMiddleware:
 
         async def dressed(message: Message) -> None:
             if message["type"] == "http.response.start":
-                told = MutableHeaders(scope=message)
+                result = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
-                    told[name] = value
-                told.setdefault("cache-control", "no-store")
+                    result[name] = value
+                result.setdefault("cache-control", "no-store")
             await send(message)
 
         refusal = self._refusal(scope, headers)
@@ -248,7 +248,7 @@ def _unknown(path: str, headers: Headers) -> Response:
 
 def _told(path: str, status: int, error: str, hint: str) -> Response:
     if is_api(path):
-        told = {"kind": _KINDS[status], "message": error, "unchanged": "nothing was changed.", "hint": hint}
+        values = {"kind": _KINDS[status], "message": error, "unchanged": "nothing was changed.", "hint": hint}
         headers = {"www-authenticate": "Bearer"} if status == _UNKNOWN else None
-        return JSONResponse({"error": {**told, "problems": [], "exit_code": 1}}, status, headers=headers)
+        return JSONResponse({"error": {**values, "problems": [], "exit_code": 1}}, status, headers=headers)
     return PlainTextResponse(f"{error}\nhint: {hint}\n", status)

@@ -143,16 +143,16 @@ class Site:
                     "this page is too old to act from", unchanged="nothing was changed.", hint="load the page again"
                 )
                 return await self.failed(request, refused)
-            told = await work(request, given)
+            result = await work(request, given)
             self.hub.wake()
-            return await self._told(request, told, told.leads_to or back)
+            return await self._told(request, result, result.leads_to or back)
 
         return answer
 
     async def _told(self, request: Request, told: Told, back: str) -> Response:
         if request.headers.get("hx-request"):
-            said = {"told": {"sentence": told.sentence, "hint": told.hint, **_TO_THE_PAGE}}
-            headers = {"hx-trigger": json.dumps(said)}
+            values = {"told": {"sentence": told.sentence, "hint": told.hint, **_TO_THE_PAGE}}
+            headers = {"hx-trigger": json.dumps(values)}
             if told.leads_to:
                 headers["hx-redirect"] = quote(told.leads_to, safe="/?=&#%-._~")
             return Response(status_code=_NOTHING_NEW, headers=headers)
@@ -163,8 +163,8 @@ class Site:
         status = status_of(error)
         problems = [str(problem) for problem in error.problems] if isinstance(error, ConfigurationError) else []
         if request.headers.get("hx-request"):
-            told = {"sentence": error.message, "unchanged": error.unchanged, "hint": error.hint, **_TO_THE_PAGE}
-            return Response(status_code=status, headers={"hx-trigger": json.dumps({"refused": told})})
+            values = {"sentence": error.message, "unchanged": error.unchanged, "hint": error.hint, **_TO_THE_PAGE}
+            return Response(status_code=status, headers={"hx-trigger": json.dumps({"refused": values})})
         return await self.page(request, "failed.html", "", status, error=error, problems=problems)
 
 

@@ -171,8 +171,8 @@ class Finalizer:
         """The branch itself is what is handed over: it stays, and it was checked as it is."""
         seen = await self.world.trees.observe(self.workspace)
         if self.landing is not None and seen.commits and seen.head != self.verified[1]:
-            told = f"{self.workspace.branch} has moved to {seen.head[:7]}, which is not verified"
-            return Finalized(done=False, reason=told, hint=f"genba run --resume {self.run}")
+            message = f"{self.workspace.branch} has moved to {seen.head[:7]}, which is not verified"
+            return Finalized(done=False, reason=message, hint=f"genba run --resume {self.run}")
         same = not (seen.dirty or seen.strayed) and seen.tree == delivery.judged
         red = None if same else await self._try_out(seen.head)
         return Finalized(done=red is None, red=red, arrived=not seen.commits)

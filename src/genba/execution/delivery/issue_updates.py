@@ -55,8 +55,8 @@ class IssueKeeper:
         """Carry out the closure; an issue whose work did not arrive on the base stays open."""
         change = change_on_completion(self.settings, choice, action)
         if change.close and not arrived:
-            told = f"issue #{self.number} stays open: its work is on {branch} and not merged yet"
-            self.world.journal.emit(Notice(message=told))
+            message = f"issue #{self.number} stays open: its work is on {branch} and not merged yet"
+            self.world.journal.emit(Notice(message=message))
             return
         await self._change(change, "closure")
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def proposed(run: Run, delivery: Delivery, issue: Issue | None, action: ClosureAction | None) -> Delivery:
     """The delivery of a run that opens a pull request."""
     plan, state, redact = run.plan, run.state, run.world.redact
-    told = Told(
+    result = Told(
         issue=plan.issue,
         title=issue.title if issue else "",
         asked=issue.body if issue else "",
@@ -35,12 +35,12 @@ def proposed(run: Run, delivery: Delivery, issue: Issue | None, action: ClosureA
     )
     awaited = run.tasks is not None and (ends_task(action) or run.tasks.moves_on)
     followed = awaited and run.world.follows and plan.issue is not None
-    terms = _terms(run, delivery, told) if followed else None
+    terms = _terms(run, delivery, result) if followed else None
     return msgspec.structs.replace(
         delivery,
         issue=plan.issue,
-        title=redact(title_of(told, delivery.subject)),
-        body=redact(body_of(told)),
+        title=redact(title_of(result, delivery.subject)),
+        body=redact(body_of(result)),
         terms=terms,
     )
 

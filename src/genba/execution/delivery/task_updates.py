@@ -263,8 +263,8 @@ def first_gap(last: Verification | None) -> Feedback | None:
     """What the first prompt must know of the attempt before."""
     if last is None or last.done:
         return None
-    told = evidence(last)
-    return Feedback(check=told.name, detail=told.detail, output=told.output, claim="", attempt=1, max_attempts=1)
+    result = evidence(last)
+    return Feedback(check=result.name, detail=result.detail, output=result.output, claim="", attempt=1, max_attempts=1)
 
 
 def _reviewer(task: Task) -> str:

@@ -124,8 +124,8 @@ class Asking:
                     again=attempt <= self.limits.reasks,
                 )
             )
-            told = refusal_section(shortened(found.reason, _LONGEST_NOTICE), self.definition.language)
-            text, refusal = f"{prompt.text}\n{told}\n", found
+            result = refusal_section(shortened(found.reason, _LONGEST_NOTICE), self.definition.language)
+            text, refusal = f"{prompt.text}\n{result}\n", found
         if structured is None and self.work is not None and self.work.judges(state):
             return Answer(reply=reply, structured=None, move=None, usage=self.spent, asks=asks)
         return self._fall_back(state, reply, refusal, asks)
@@ -195,8 +195,8 @@ class Asking:
         )
         reply = await self.world.adapter.execute(self.instance, ask, self._listen(state))
         if not reply.usage.believable():
-            told = "warning: the agent reported a usage that no reply can have; it is not counted"
-            self.world.journal.emit(Notice(step=step_id, iteration=state.iterations + 1, message=told))
+            message = "warning: the agent reported a usage that no reply can have; it is not counted"
+            self.world.journal.emit(Notice(step=step_id, iteration=state.iterations + 1, message=message))
             reply = msgspec.structs.replace(reply, usage=Usage())
         if reply.failure:
             await self._weigh_failure(state, reply.failure)
@@ -224,8 +224,10 @@ class Asking:
         """A failure counts, unless the instance has left work since the last iteration: then that is judged."""
         if self.work is None or not await self.work.delivered(state):
             raise AgentUnavailable(failure)
-        told = f"warning: {failure}; it left work on its branch, which is judged"
-        self.world.journal.emit(Notice(step=state.step, iteration=state.iterations + 1, message=told[:_LONGEST_NOTICE]))
+        message = f"warning: {failure}; it left work on its branch, which is judged"
+        self.world.journal.emit(
+            Notice(step=state.step, iteration=state.iterations + 1, message=message[:_LONGEST_NOTICE])
+        )
 
     def _listen(self, state: LoopState) -> Any:
         where = {"step": state.step, "iteration": state.iterations + 1}

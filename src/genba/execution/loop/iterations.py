@@ -123,8 +123,8 @@ class Loop:
         step = state.step
         choice = signals.closure or read_closure(answer.structured)
         if choice.unknown:
-            told = f'"{self.world.redact(choice.unknown)}" is no closure action, and the default applies'
-            self.world.journal.emit(Notice(message=told))
+            message = f'"{self.world.redact(choice.unknown)}" is no closure action, and the default applies'
+            self.world.journal.emit(Notice(message=message))
         return msgspec.structs.replace(
             state,
             step=verdict.step,
@@ -248,5 +248,5 @@ def _attempts(state: LoopState, verdict: Verdict) -> dict[str, int]:
 
 
 def _summary(answer: Answer) -> str:
-    told = field(answer.structured, "summary") if answer.structured else None
-    return str(told or answer.reply.text).strip()[-_SUMMARY_LENGTH:]
+    result = field(answer.structured, "summary") if answer.structured else None
+    return str(result or answer.reply.text).strip()[-_SUMMARY_LENGTH:]

@@ -63,8 +63,8 @@ class Observing:
                 return result
         after = await self._after_checks(facts)
         if checks and after.dirty and not facts.dirty:
-            told = say(self.judge.definition.language, "check_changes_tree", paths=", ".join(after.dirty[:5]))
-            return CheckResult(checks[-1], CheckStatus.FAILED, told)
+            outcome = say(self.judge.definition.language, "check_changes_tree", paths=", ".join(after.dirty[:5]))
+            return CheckResult(checks[-1], CheckStatus.FAILED, outcome)
         return None
 
     async def _told(self, name: str, facts: TreeFacts, state: LoopState) -> CheckResult:

@@ -198,11 +198,11 @@ def gap_section(gap: Feedback, language: str = "en") -> str:
     gap = gap.bounded()
     if gap.check == ANSWER:
         return answer_section(gap.claim, gap.detail, language)
-    said = say(language, "gap_claim", claim=gap.claim) if gap.claim else ""
+    printed = say(language, "gap_claim", claim=gap.claim) if gap.claim else ""
     lines = [
         say(language, "gap_heading", attempt=gap.attempt, most=gap.max_attempts),
         "",
-        said + say(language, "gap", check=gap.check, detail=detail_in(language, gap.check, gap.detail)),
+        printed + say(language, "gap", check=gap.check, detail=detail_in(language, gap.check, gap.detail)),
     ]
     if gap.output:
         output = output_in(language, gap.check, gap.output)
@@ -251,8 +251,8 @@ def criteria(completion: Completion, words: ClosureWording | None, language: str
     """When the agent is done, in words for its prompt."""
     match completion:
         case ExternalState(validators=names):
-            told = words.criteria if words else say(language, "criteria_issue")
-            return say(language, "criteria_external", criteria=told, checks=", ".join(names))
+            result = words.criteria if words else say(language, "criteria_issue")
+            return say(language, "criteria_external", criteria=result, checks=", ".join(names))
         case IterationBudget(max_iterations=most):
             return say(language, "criteria_iterations", most=most)
         case CheckBudget(max_checks=most):

@@ -175,13 +175,13 @@ class StateDrivenLoop:
 
     def _without_result(self, after: LoopState, standing: SessionResult, facts: TreeFacts) -> LoopState:
         """The instance has just stopped. It is started again and told so, as long as something moves."""
-        told = _stopped_at(standing)
+        result = _stopped_at(standing)
         failure = Failure(f"{_RESULT}: {standing.last_action}", facts.tree)
         if failure == after.last_failure and not self.definition.manages:
-            why = f"no progress: {told}, again, and nothing changed in the tree"
+            why = f"no progress: {result}, again, and nothing changed in the tree"
             return after.end(Outcome.INCOMPLETE, in_language(self.definition.language, why))
         again = {"attempts": after.with_failed_attempt(), "last_failure": failure}
-        return msgspec.structs.replace(after, previous_summary=told, reason=told, **again)
+        return msgspec.structs.replace(after, previous_summary=result, reason=result, **again)
 
     def _after(self, state: LoopState, asks: int, seconds: float) -> LoopState:
         """Each life begins anew: what the one before knew is on the blackboard, and on the branch."""

@@ -179,10 +179,10 @@ def known_types(rules: RulesFile | None) -> tuple[str, ...]:
 
 def _in_words(frozen: FrozenGoal, language: str) -> str:
     """A goal as a line: its type, its condition, and whether it rejects."""
-    told = msgspec.to_builtins(frozen.goal)
+    result = msgspec.to_builtins(frozen.goal)
     condition = {
         key: value
-        for key, value in told.items()
+        for key, value in result.items()
         if key not in ("type", "required", "timeout_seconds", "ready_seconds") and value not in (None, {}, False)
     }
     shown = ", ".join(f"{key} {value}" for key, value in condition.items())
@@ -209,11 +209,11 @@ def _type_rules(
     level = GoalLevel.TYPE_RULE
     if settings.goals is not None:
         source = GoalSource.PROJECT_CONFIG
-        told = f"{kind} rule, {origin}"
-        return [FrozenGoal(level=level, source=source, origin=told, goal=goal) for goal in settings.goals]
-    source, told = GoalSource.TYPE_DEFAULT, f"{kind} rule, built in"
+        message = f"{kind} rule, {origin}"
+        return [FrozenGoal(level=level, source=source, origin=message, goal=goal) for goal in settings.goals]
+    source, message = GoalSource.TYPE_DEFAULT, f"{kind} rule, built in"
     goals = (_possible(goal, own_tests, detected_tests) for goal in TYPE_RULES.get(kind, ()))
-    return [FrozenGoal(level=level, source=source, origin=told, goal=goal) for goal in goals]
+    return [FrozenGoal(level=level, source=source, origin=message, goal=goal) for goal in goals]
 
 
 def _possible(goal: Goal, own_tests: Words | None, detected_tests: str | None) -> Goal:

@@ -91,8 +91,8 @@ class Proof:
         if self.tasks is None and not seen.commits:
             return None
         if await self._shares_nothing(workspace, seen.head):
-            told = f"{workspace.branch} shares no commit with {workspace.base_branch} any more: it could not land"
-            return CheckResult("history", CheckStatus.FAILED, told)
+            message = f"{workspace.branch} shares no commit with {workspace.base_branch} any more: it could not land"
+            return CheckResult("history", CheckStatus.FAILED, message)
         elsewhere = await self.world.repository.left_elsewhere(f"{self.agent}@agents.invalid", workspace)
         return await self._verdict(
             Subject(
@@ -155,6 +155,6 @@ def verification_finished(verification: Verification, redact: Callable[[str], st
         status=verification.status,
         reason=verification.reason or "",
         commit=verification.subject.commit,
-        findings=tuple(redact(told) for told in verification.findings),
+        findings=tuple(redact(message) for message in verification.findings),
         seconds=verification.seconds,
     )

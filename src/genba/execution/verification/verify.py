@@ -189,8 +189,8 @@ class _Checking:
         control = await self.runner.run(suite, Place(folder=folder, commit=facts.base, base=facts.base), self.mark)
         if control.passed or control.ran_no_test:  # where there is no other test, none is red
             return result
-        told = f"the tests are red on the base already, so a new one proves nothing: {control.detail}"
-        return CheckResult(result.name, CheckStatus.ERROR, told, control.output, result.seconds + control.seconds)
+        message = f"the tests are red on the base already, so a new one proves nothing: {control.detail}"
+        return CheckResult(result.name, CheckStatus.ERROR, message, control.output, result.seconds + control.seconds)
 
     async def _in_checkout(self, goal: Goal) -> CheckResult:
         """Run a goal where nothing but the commit is. Who needs no files gets none."""
@@ -219,8 +219,8 @@ class _Checking:
         changed = [path for folder in folders for path in await self.verifier.checkouts.changed(folder)]
         if not changed or not result.passed:
             return result
-        told = f"changed {some(list(dict.fromkeys(changed)), 3)}, which judges it, while it ran"
-        return msgspec.structs.replace(result, status=CheckStatus.FAILED, detail=told)
+        message = f"changed {some(list(dict.fromkeys(changed)), 3)}, which judges it, while it ran"
+        return msgspec.structs.replace(result, status=CheckStatus.FAILED, detail=message)
 
     async def _kept(self, goal: Goal) -> Kept:
         """What judges while a goal runs: the scripts that its command runs, what these run, and settings of runners."""

@@ -61,15 +61,15 @@ def detail_in(language: str, check: str, detail: str) -> str:
     if language not in CATALOGUES or check != _TESTS_KEPT:
         return in_language(language, detail)
     path, colon, loss = detail.partition(": ")
-    told = _losses(language, loss, 0) if colon else ""
-    return f"{path}: {told}" if told != loss else in_language(language, _losses(language, detail, 0))
+    message = _losses(language, loss, 0) if colon else ""
+    return f"{path}: {message}" if message != loss else in_language(language, _losses(language, detail, 0))
 
 
 def problem_in(language: str, problem: Problem) -> str:
     """A problem of an answer in one line, with its hint."""
     message, hint = in_language(language, problem.message), in_language(language, problem.hint)
-    told = str(msgspec.structs.replace(problem, message=message))
-    return f"{told} ({hint})" if hint else told
+    text = str(msgspec.structs.replace(problem, message=message))
+    return f"{text} ({hint})" if hint else text
 
 
 def evidence_in(language: str, found: Evidence) -> Evidence:
@@ -110,8 +110,8 @@ def _sentence(language: str, line: str) -> str:
 def _losses(language: str, text: str, depth: int) -> str:
     """Losses stand one behind the other, each with its verb."""
     pieces = _BEFORE_LOSS.split(text)
-    told = [_match(language, piece, depth, "LOSSES") if at % 2 == 0 else piece for at, piece in enumerate(pieces)]
-    return "".join(pieces[at] if piece is None else piece for at, piece in enumerate(told))
+    lines = [_match(language, piece, depth, "LOSSES") if at % 2 == 0 else piece for at, piece in enumerate(pieces)]
+    return "".join(pieces[at] if piece is None else piece for at, piece in enumerate(lines))
 
 
 def _part(language: str, text: str, depth: int, within: str) -> str:
@@ -131,9 +131,9 @@ def _match(language: str, line: str, depth: int, within: str) -> str | None:
                 name: _part(language, value, depth + 1, within) if name.startswith(_OWN) else value
                 for name, value in found.groupdict().items()
             }
-            told = _filled(text, values)
-            if told != line:
-                return told
+            result = _filled(text, values)
+            if result != line:
+                return result
     return None
 
 

@@ -20,8 +20,8 @@ def exhausted(state: LoopState, definition: AgentDefinition) -> Exhausted | None
     cap = definition.iteration_cap
     used = state.iterations - state.iterations_before
     if used >= cap:
-        told = f"{used} of {cap} iterations are used"
-        return Exhausted(told, f"{_iteration_setting(definition)}={cap * 2}")
+        message = f"{used} of {cap} iterations are used"
+        return Exhausted(message, f"{_iteration_setting(definition)}={cap * 2}")
     if time_left(state, limits) <= 0:
         return _out_of_time(state, limits)
     if limits.tokens is not None and state.usage.tokens >= limits.tokens:
@@ -29,8 +29,8 @@ def exhausted(state: LoopState, definition: AgentDefinition) -> Exhausted | None
         return Exhausted(f"{spent} of {limits.tokens} tokens are used", f"runner.limits.tokens={spent * 2}")
     if limits.cost_usd is not None and state.usage.cost_usd >= limits.cost_usd:
         spent_usd = state.usage.cost_usd
-        told = f"${spent_usd:.4g} of ${limits.cost_usd:.4g} are used"
-        return Exhausted(told, f"runner.limits.costUsd={spent_usd * 2:.4g}")
+        message = f"${spent_usd:.4g} of ${limits.cost_usd:.4g} are used"
+        return Exhausted(message, f"runner.limits.costUsd={spent_usd * 2:.4g}")
     return None
 
 
@@ -51,5 +51,5 @@ def _iteration_setting(definition: AgentDefinition) -> str:
 
 
 def _out_of_time(state: LoopState, limits: Limits) -> Exhausted:
-    told = f"{state.seconds - state.seconds_before:.0f} of {limits.wall_time_seconds:.0f} seconds are used"
-    return Exhausted(told, f"runner.limits.wallTimeSeconds={limits.wall_time_seconds * 2:g}")
+    message = f"{state.seconds - state.seconds_before:.0f} of {limits.wall_time_seconds:.0f} seconds are used"
+    return Exhausted(message, f"runner.limits.wallTimeSeconds={limits.wall_time_seconds * 2:g}")

@@ -30,9 +30,9 @@ class ClosureWording(msgspec.Struct, frozen=True):
 
 def wording(action: ClosureAction, issue: int, language: str = "en") -> ClosureWording:
     kept = action is ClosureAction.LABEL_ONLY
-    told = say(language, action.replace("-", "_"), issue=issue)
+    result = say(language, action.replace("-", "_"), issue=issue)
     instruction = say(language, "label_only_instruction" if kept else "close_instruction")
-    return ClosureWording(told, instruction, "complete" if kept else "close")
+    return ClosureWording(result, instruction, "complete" if kept else "close")
 
 
 def chosen_action(settings: IssueIntegration, choice: ClosureChoice) -> ClosureAction:

@@ -25,8 +25,8 @@ def completion_conditions(
         status = next((each.result.status for each in results if each.goal.goal == frozen.goal), None)
         if not frozen.goal.required or (frozen.type in _BUILT_IN and status is not CheckStatus.FAILED):
             continue
-        told = f"{frozen.type}: {looked_at(frozen.goal)}".rstrip(": ")
+        message = f"{frozen.type}: {looked_at(frozen.goal)}".rstrip(": ")
         found.append(
-            CompletionCondition(text=told, holds=_HOLDS.get(status) if status is not None else None, goal=True)
+            CompletionCondition(text=message, holds=_HOLDS.get(status) if status is not None else None, goal=True)
         )
     return tuple(found)

@@ -177,8 +177,8 @@ class Judge:
         """Replies that never fit cost money; twice on the same tree is enough."""
         failure = Failure("the form of the reply", facts.tree)
         if failure == state.last_failure:
-            told = f"no progress: no reply fits ({reason}), and nothing changed in the tree"
-            return self._stop(state, Outcome.INCOMPLETE, told)
+            message = f"no progress: no reply fits ({reason}), and nothing changed in the tree"
+            return self._stop(state, Outcome.INCOMPLETE, message)
         return Verdict(kind=VerdictKind.RETRY, reason=reason, step=target, failure=failure)
 
     def skips(self, step_id: str, check: str) -> bool:
@@ -225,24 +225,26 @@ class Judge:
         An instance that did nothing because it was not allowed to would do nothing again.
         """
         on_failure = self.definition.step(state.step).on_failure
-        said = _said(failed)
+        output = _said(failed)
         if denied and not facts.commits and not facts.dirty:
             tools = ", ".join(dict.fromkeys(denied))
             return self._stop(
-                state, Outcome.BLOCKED, f"the agent was not allowed to use {tools}, and did nothing; {said}"
+                state, Outcome.BLOCKED, f"the agent was not allowed to use {tools}, and did nothing; {output}"
             )
         if on_failure.action == "abort":
-            return self._stop(state, Outcome.ABORTED, said)
+            return self._stop(state, Outcome.ABORTED, output)
         failure = Failure(failed.name, facts.tree)
         if failure == state.last_failure:
-            return self._stop(state, Outcome.INCOMPLETE, f"no progress: {said}, again, and nothing changed in the tree")
+            return self._stop(
+                state, Outcome.INCOMPLETE, f"no progress: {output}, again, and nothing changed in the tree"
+            )
         attempt = state.attempts.get(state.step, 0) + 1
         if attempt >= on_failure.max_attempts:
-            return self._stop(state, Outcome.INCOMPLETE, f"{said} ({attempt} of {on_failure.max_attempts} attempts)")
+            return self._stop(state, Outcome.INCOMPLETE, f"{output} ({attempt} of {on_failure.max_attempts} attempts)")
         completion = self.definition.completion
         used = state.iterations - state.iterations_before
         if isinstance(completion, IterationBudget) and used + 1 >= completion.max_iterations:
-            return self._stop(state, Outcome.INCOMPLETE, f"the iterations are done, and {said}")
+            return self._stop(state, Outcome.INCOMPLETE, f"the iterations are done, and {output}")
         gap = Feedback(
             check=failed.name,
             detail=failed.detail,
@@ -252,16 +254,16 @@ class Judge:
             max_attempts=on_failure.max_attempts,
             pattern=self._pattern(failed),
         )
-        return Verdict(kind=VerdictKind.RETRY, reason=said, step=state.step, gap=gap, failure=failure)
+        return Verdict(kind=VerdictKind.RETRY, reason=output, step=state.step, gap=gap, failure=failure)
 
     def _pattern(self, failed: CheckResult) -> str | None:
         """The failure pattern: the check's own, else the first whose expression fits what the check said."""
         check = self.definition.find_check(failed.name)
         if check is not None and check.failure_pattern is not None:
             return check.failure_pattern
-        said = f"{failed.detail}\n{failed.output}"
+        output = f"{failed.detail}\n{failed.output}"
         for name, pattern in self.definition.registry.failure_patterns.items():
-            if pattern.match is not None and re.search(pattern.match, said, re.MULTILINE):
+            if pattern.match is not None and re.search(pattern.match, output, re.MULTILINE):
                 return name
         return None
 

@@ -41,11 +41,11 @@ class Capacity:
         if settings.max_sessions is not None and self.total >= settings.max_sessions:
             return Full(WaitReason.LIMIT, f"the project has {self.total} sessions  work.max_sessions")
         if self.memory < settings.min_free_memory_mb:
-            told = f"{self.memory} MB of memory are free, and {settings.min_free_memory_mb} are kept free"
-            return Full(WaitReason.RESOURCES, f"{told}  work.min_free_memory_mb")
+            message = f"{self.memory} MB of memory are free, and {settings.min_free_memory_mb} are kept free"
+            return Full(WaitReason.RESOURCES, f"{message}  work.min_free_memory_mb")
         if resources.free_disk_mb < settings.min_free_disk_mb:
-            told = f"{resources.free_disk_mb} MB of disk are free, and {settings.min_free_disk_mb} are kept free"
-            return Full(WaitReason.RESOURCES, f"{told}  work.min_free_disk_mb")
+            message = f"{resources.free_disk_mb} MB of disk are free, and {settings.min_free_disk_mb} are kept free"
+            return Full(WaitReason.RESOURCES, f"{message}  work.min_free_disk_mb")
         return None
 
     def refusal(self, agent: str, provider: str) -> Full | None:

@@ -41,10 +41,10 @@ def question(at: SchedulerView, task: Task, session: FleetSession) -> Escalate:
 def attempts(at: SchedulerView, task: Task, why: str, failures: Sequence[FleetSession]) -> Escalate:
     asked = say(_language(at), "ask_attempts", why=in_language(_language(at), why))
     last = failures[-1] if failures else None
-    told: dict[str, Any] = {"tried": tried(failures, _language(at))}
+    values: dict[str, Any] = {"tried": tried(failures, _language(at))}
     if last is not None:
-        told |= {"last_reason": in_language(_language(at), last.reason), "last_outcome": last.outcome}
-    return _escalate(at, task, EscalationKind.ATTEMPTS, asked, BlockerKind.FAILED, last, evidence=told)
+        values |= {"last_reason": in_language(_language(at), last.reason), "last_outcome": last.outcome}
+    return _escalate(at, task, EscalationKind.ATTEMPTS, asked, BlockerKind.FAILED, last, evidence=values)
 
 
 def merge(at: SchedulerView, task: Task, session: FleetSession, entry: MergeEntry, kind: EscalationKind) -> Escalate:
@@ -61,14 +61,14 @@ def merge(at: SchedulerView, task: Task, session: FleetSession, entry: MergeEntr
         paths=some(entry.paths),
         rounds=session.rounds,
     )
-    told = {
+    values = {
         "round": session.rounds,
         "target": entry.target,
         "paths": list(entry.paths),
         "detail": output_in(_language(at), "red", entry.detail),
         "over": entry.over,
     }
-    return _escalate(at, task, kind, asked, blocker, session, commit=entry.commit, evidence=told)
+    return _escalate(at, task, kind, asked, blocker, session, commit=entry.commit, evidence=values)
 
 
 def proposal(at: SchedulerView, task: Task, session: FleetSession, why: str, kind: EscalationKind) -> Escalate:
@@ -80,35 +80,35 @@ def proposal(at: SchedulerView, task: Task, session: FleetSession, why: str, kin
 def closure(at: SchedulerView, task: Task, session: FleetSession, target: str, landed: str) -> Escalate:
     reason = in_language(_language(at), session.reason)
     asked = say(_language(at), "ask_closure", target=target, landed=landed[:7], reason=reason)
-    told = {"landed": landed, "part": session.part, "target": target, "last_reason": reason}
-    return _escalate(at, task, EscalationKind.ATTEMPTS, asked, None, session, evidence=told)
+    values = {"landed": landed, "part": session.part, "target": target, "last_reason": reason}
+    return _escalate(at, task, EscalationKind.ATTEMPTS, asked, None, session, evidence=values)
 
 
 def review(
     at: SchedulerView, task: Task, session: FleetSession | None, commit: str, why: str, last: Review | None = None
 ) -> Escalate:
-    told: dict[str, Any] = {"round": session.reviews if session else 0}
+    values: dict[str, Any] = {"round": session.reviews if session else 0}
     if last is not None:
-        told |= {"review": last.task, "findings": list(last.findings), "reviewer": last.reviewer}
+        values |= {"review": last.task, "findings": list(last.findings), "reviewer": last.reviewer}
     return _escalate(
-        at, task, EscalationKind.REVIEW, in_language(_language(at), why), None, session, commit=commit, evidence=told
+        at, task, EscalationKind.REVIEW, in_language(_language(at), why), None, session, commit=commit, evidence=values
     )
 
 
 def budget(at: SchedulerView, task: Task, session: FleetSession | None, found: Budget) -> Escalate:
     asked = say(_language(at), "ask_budget", what=in_language(_language(at), found.what), setting=found.setting)
-    told = {"scope": found.scope, "spent_usd": found.spent, "limit_usd": found.limit}
-    return _escalate(at, task, EscalationKind.BUDGET, asked, BlockerKind.RESOURCE, session, evidence=told)
+    values = {"scope": found.scope, "spent_usd": found.spent, "limit_usd": found.limit}
+    return _escalate(at, task, EscalationKind.BUDGET, asked, BlockerKind.RESOURCE, session, evidence=values)
 
 
 def plan(at: SchedulerView, task: Task, proposed: Plan) -> Escalate:
     asked = say(_language(at), "ask_plan", count=len(proposed.subtasks))
-    told = {
+    values = {
         "plan": proposed.id,
         "summary": proposed.summary,
         "subtasks": [msgspec.to_builtins(subtask) for subtask in proposed.subtasks],
     }
-    made = _escalate(at, task, EscalationKind.PLAN, asked, None, None, evidence=told)
+    made = _escalate(at, task, EscalationKind.PLAN, asked, None, None, evidence=values)
     return Escalate(escalation=msgspec.structs.replace(made.escalation, run=proposed.run))
 
 
@@ -132,16 +132,16 @@ def _escalate(
 ) -> Escalate:
     """A task that is in review cannot be blocked: it stays there, and waits for the person."""
     spent = at.field.ledger.by_task.get(task.number, Spent())
-    told: dict[str, Any] = {"cost_usd": spent.cost_usd, "tokens": spent.tokens}
+    values: dict[str, Any] = {"cost_usd": spent.cost_usd, "tokens": spent.tokens}
     if session is not None:
-        told |= {"branch": session.branch, "agent": session.agent}
+        values |= {"branch": session.branch, "agent": session.agent}
     escalation = Escalation(
         task=task.number,
         kind=kind,
         question=asked,
         run=session.run if session else "",
         commit=commit or (session.verified if session else ""),
-        evidence=told | evidence,
+        evidence=values | evidence,
     )
     blocks = blocks_as is not None and task.status in _BLOCKABLE
     return Escalate(escalation=escalation, blocker=Blocker(blocks_as, asked) if blocks and blocks_as else None)

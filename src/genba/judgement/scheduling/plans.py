@@ -142,8 +142,8 @@ def _failed(problems: Sequence[Problem], language: str = "en") -> CheckResult:
     if len(problems) > _TOLD:
         lines.append(in_language(language, f"and {len(problems) - _TOLD} more"))
     count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
-    told = f"the plan cannot be used, it has {count}. Propose the whole plan again, without them."
-    return CheckResult(CHECK, CheckStatus.FAILED, told, "\n".join(lines))
+    message = f"the plan cannot be used, it has {count}. Propose the whole plan again, without them."
+    return CheckResult(CHECK, CheckStatus.FAILED, message, "\n".join(lines))
 
 
 def rejection_gap(reason: str, round: int = 1, rounds: int = ROUNDS) -> Feedback:  # noqa: A002  (see above)
@@ -160,8 +160,8 @@ def rejection_gap(reason: str, round: int = 1, rounds: int = ROUNDS) -> Feedback
 
 def _worded(problem: Problem) -> Problem:
     if problem.path.rpartition(".")[2] == "may_change":
-        told = "a plan cannot give leave to change protected paths"
-        return Problem("", problem.path, told, "leave it out: only a person gives it")
+        message = "a plan cannot give leave to change protected paths"
+        return Problem("", problem.path, message, "leave it out: only a person gives it")
     return problem
 
 
@@ -172,8 +172,8 @@ def _whole(read: _Proposal, task: Task, limits: PlanLimits) -> Iterator[Problem]
     if not read.subtasks:
         yield Problem("", "subtasks", "is empty", "a task that needs no parts has one part: all of it")
     if len(read.subtasks) > limits.max_parts:
-        told = f"has {len(read.subtasks)} parts, and at most {limits.max_parts} are allowed"
-        yield Problem("", "subtasks", told, "join those that belong together")
+        message = f"has {len(read.subtasks)} parts, and at most {limits.max_parts} are allowed"
+        yield Problem("", "subtasks", message, "join those that belong together")
     if len(read.summary) > _SUMMARY:
         yield Problem("", "summary", _too_long(read.summary, _SUMMARY))
 
@@ -257,8 +257,10 @@ def _goals(part: _Part, at: int, limits: PlanLimits) -> tuple[tuple[Goal, ...], 
         if wrong := _wrong_goal(goal):
             found.append(Problem("", place, wrong))
         elif (field := what_it_runs(goal)) and not limits.commands:
-            told = f"{goal_type(goal)} with `{field}`: a goal that an agent writes runs nothing and asks no other host"
-            found.append(Problem("", place, told, f"allowed: {', '.join(DECLARATIVE)}"))
+            message = (
+                f"{goal_type(goal)} with `{field}`: a goal that an agent writes runs nothing and asks no other host"
+            )
+            found.append(Problem("", place, message, f"allowed: {', '.join(DECLARATIVE)}"))
         if goal not in goals:
             goals.append(goal)
     return tuple(goals) if not found else (), found
@@ -281,12 +283,12 @@ def _order(parts: Sequence[_Part]) -> Iterator[Problem]:
     for at, part in enumerate(parts):
         for name in dict.fromkeys(part.depends_on):
             if name not in keys:
-                told = f'"{name[:60]}" is no key of this plan'
-                yield Problem("", f"subtasks[{at}].depends_on", told, did_you_mean(name, keys))
+                message = f'"{name[:60]}" is no key of this plan'
+                yield Problem("", f"subtasks[{at}].depends_on", message, did_you_mean(name, keys))
     circle = find_circle({part.key: part.depends_on for part in parts})
     if circle:
-        told = f"the parts wait for each other in a circle: {' → '.join((*circle, circle[0]))}"
-        yield Problem("", "subtasks", told, "take one of these dependencies away")
+        message = f"the parts wait for each other in a circle: {' → '.join((*circle, circle[0]))}"
+        yield Problem("", "subtasks", message, "take one of these dependencies away")
 
 
 def find_circle(waits: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
@@ -353,8 +355,8 @@ def plan_lines(plan: Plan, width: int = 100) -> tuple[str, ...]:
         mark, below = ("└─", "  ") if last else ("├─", "│ ")
         words = [word for word in (part.type, str(part.priority), part.assignee and f"for {part.assignee}") if word]
         lines.append(_cut(f"{mark} {part.key:<{across}}  {_flat(part.title)}  ({', '.join(words)})", width))
-        for name, told in _told(part):
-            lines.append(_cut(f"{below} {'':<{across}}  {name:<7}{_flat(told)}", width))
+        for name, message in _told(part):
+            lines.append(_cut(f"{below} {'':<{across}}  {name:<7}{_flat(message)}", width))
     return tuple(lines)
 
 

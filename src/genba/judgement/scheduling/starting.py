@@ -94,8 +94,8 @@ def _try(at: SchedulerView, task: Task, purpose: Purpose, first: str, why: str, 
 
 def _start(at: SchedulerView, task: Task, purpose: Purpose, chosen: Attempt, why: str, gap: Feedback | None) -> Move:
     if holds_off(at.now, chosen.since, chosen.not_before):
-        told = f"{chosen.why}; it is tried again in a while"
-        return Wait(task=task.number, kind=WaitReason.BACKOFF, why=told, until=chosen.not_before)
+        message = f"{chosen.why}; it is tried again in a while"
+        return Wait(task=task.number, kind=WaitReason.BACKOFF, why=message, until=chosen.not_before)
     budget = spending.reached(at.field, at.settings, task, chosen.agent)
     if budget is not None and budget.scope == spending.TASK:
         return escalations.budget(at, task, None, budget)
@@ -189,11 +189,11 @@ def _plan(at: SchedulerView, task: Task) -> Move:
         return CreateParts(plan=plan.id, task=task.number)
     if at.asked(task.number, EscalationKind.PLAN) is not None:
         return Wait(task=task.number, kind=WaitReason.PERSON, why=f"its plan waits  genba approve {task.number}")
-    told = at.decided(task.number, EscalationKind.PLAN, plan=plan.id)
-    if told is None:
+    result = at.decided(task.number, EscalationKind.PLAN, plan=plan.id)
+    if result is None:
         return escalations.plan(at, task, plan)
-    if told.status == "rejected":
-        return RejectPlan(plan=plan.id, task=task.number, reason=told.answer or "a person rejected it")
+    if result.status == "rejected":
+        return RejectPlan(plan=plan.id, task=task.number, reason=result.answer or "a person rejected it")
     return CreateParts(plan=plan.id, task=task.number)
 
 
@@ -214,8 +214,8 @@ def _again(at: SchedulerView, task: Task, plan: Plan) -> Move:
         asked = escalations.attempts(at, task, f"{attempt} plans were made, and the last one was rejected", made)
         asked.escalation.evidence["plan"] = plan.id
         return asked
-    told = at.decided(task.number, EscalationKind.PLAN, plan=plan.id)
-    reason = told.answer if told is not None and told.answer else "the plan was rejected"
+    result = at.decided(task.number, EscalationKind.PLAN, plan=plan.id)
+    reason = result.answer if result is not None and result.answer else "the plan was rejected"
     gap = Feedback(check="plan", detail=reason, output="", claim="", attempt=attempt, max_attempts=max(most, attempt))
     return _planned(at, task, gap)
 

@@ -112,9 +112,9 @@ def _after_budget(at: SchedulerView, task: Task, session: FleetSession) -> Move:
         return _wait(task, WaitReason.BUDGET, found.told, found.until)
     if at.asked(task.number, EscalationKind.BUDGET) is not None:
         return _wait(task, WaitReason.PERSON, f"{found.told}  genba approve {task.number}")
-    told = at.decided(task.number, EscalationKind.BUDGET, limit_usd=found.limit)
-    if told is not None and told.status == "rejected":
-        return _end(session, _words("no more may be spent on it", told))
+    result = at.decided(task.number, EscalationKind.BUDGET, limit_usd=found.limit)
+    if result is not None and result.status == "rejected":
+        return _end(session, _words("no more may be spent on it", result))
     return escalations.budget(at, task, session, found)
 
 
@@ -150,12 +150,12 @@ def _proposed(at: SchedulerView, task: Task, session: FleetSession) -> Move:
         return _wait(task, WaitReason.PERSON, f'{asked.question}  genba answer {task.number} "…"')
     if gap is not None:
         return _blocked_or(task, _back_from_forge(at, task, session, gap))
-    told = at.decided(task.number, EscalationKind.QUESTION)
-    if told is None or told.run != session.run:
+    result = at.decided(task.number, EscalationKind.QUESTION)
+    if result is None or result.run != session.run:
         return _blocked_or(task, _continue(session, Cause.RESUMED, "its work is not in review"))
-    if told.status == "rejected":
-        return _end(session, _words("its pull request was closed", told))
-    gap = answer_gap(told.question, told.answer or say(at.settings.workflow.language, "go_on_answer"))
+    if result.status == "rejected":
+        return _end(session, _words("its pull request was closed", result))
+    gap = answer_gap(result.question, result.answer or say(at.settings.workflow.language, "go_on_answer"))
     return _blocked_or(task, _continue(session, Cause.ANSWER, "its question is answered", gap))
 
 
@@ -167,12 +167,12 @@ def _back_from_forge(at: SchedulerView, task: Task, session: FleetSession, gap: 
         kind = EscalationKind.CONFLICT if cause is Cause.CONFLICT else EscalationKind.RED
         if at.asked(task.number, kind) is not None:
             return _wait(task, WaitReason.PERSON, f"{reason}  genba approve {task.number}")
-        told = at.decided(task.number, kind, round=session.rounds)
-        if told is None or told.run != session.run:
+        result = at.decided(task.number, kind, round=session.rounds)
+        if result is None or result.run != session.run:
             return escalations.proposal(at, task, session, reason, kind)
-        if told.status == "rejected":
-            return _end(session, _words(reason, told))
-        words = say(at.settings.workflow.language, "person_says", words=told.answer) if told.answer else ""
+        if result.status == "rejected":
+            return _end(session, _words(reason, result))
+        words = say(at.settings.workflow.language, "person_says", words=result.answer) if result.answer else ""
         gap = msgspec.structs.replace(gap, output="\n".join(text for text in (gap.output, words) if text))
     return _continue(session, cause, reason, gap)
 
@@ -210,10 +210,10 @@ def _landed(at: SchedulerView, task: Task, session: FleetSession, entry: MergeEn
         return _wait(task, WaitReason.BACKOFF, why, again) if holds_off(at.now, session.heartbeat_at, again) else close
     if at.asked(task.number, EscalationKind.ATTEMPTS) is not None:
         return _wait(task, WaitReason.PERSON, f"it landed, and cannot be closed: {failed}  genba approve {task.number}")
-    told = at.decided(task.number, EscalationKind.ATTEMPTS)
-    if told is None or (told.evidence.get("landed"), told.evidence.get("part")) != (landed, session.part):
+    result = at.decided(task.number, EscalationKind.ATTEMPTS)
+    if result is None or (result.evidence.get("landed"), result.evidence.get("part")) != (landed, session.part):
         return escalations.closure(at, task, session, entry.target, landed)
-    if told.status == "rejected":
+    if result.status == "rejected":
         return Close(task=task.number, run=session.run, commit=entry.commit, landed=landed)
     return close
 
@@ -317,11 +317,11 @@ def _changes(at: SchedulerView, task: Task, session: FleetSession, found: Review
     wanted = sum(one.status == "changes" for one in at.reviews(task.number))
     unchanged = session.reviews >= wanted  # it was told of every verdict, and came back with the same commit
     if session.reviews >= rounds or unchanged:
-        told = at.decided(task.number, EscalationKind.REVIEW, round=session.reviews)
-        if told is None or told.status != "rejected" or told.commit not in ("", session.verified):
+        result = at.decided(task.number, EscalationKind.REVIEW, round=session.reviews)
+        if result is None or result.status != "rejected" or result.commit not in ("", session.verified):
             why = say(at.settings.workflow.language, "ask_unchanged" if unchanged else "ask_rounds", rounds=rounds)
             return _person_reviews(at, task, session, why, found)
-        findings = tuple(dict.fromkeys((*((told.answer,) if told.answer else ()), *findings)))
+        findings = tuple(dict.fromkeys((*((result.answer,) if result.answer else ()), *findings)))
     gap = findings_gap(
         findings,
         commit=found.commit,
@@ -350,12 +350,12 @@ def _sent_back(at: SchedulerView, task: Task, session: FleetSession, entry: Merg
     if session.rounds >= at.settings.merge.rounds:
         if at.asked(task.number, kind) is not None:
             return _wait(task, WaitReason.PERSON, f"{_trouble(entry)}  genba approve {task.number}")
-        told = at.decided(task.number, kind, round=session.rounds)
-        if told is None or told.run != session.run:
+        result = at.decided(task.number, kind, round=session.rounds)
+        if result is None or result.run != session.run:
             return escalations.merge(at, task, session, entry, kind)
-        if told.status == "rejected":
-            return _end(session, _words(f"it did not land: {_trouble(entry)}", told))
-        words = told.answer
+        if result.status == "rejected":
+            return _end(session, _words(f"it did not land: {_trouble(entry)}", result))
+        words = result.answer
     if entry.status is EntryStatus.WITHDRAWN:
         return _continue(session, Cause.RESUMED, "its branch is looked at again")
     cause = Cause.CONFLICT if kind is EscalationKind.CONFLICT else Cause.RED

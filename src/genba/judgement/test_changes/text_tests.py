@@ -172,8 +172,8 @@ def _case(match: re.Match[str], rest: str) -> Case:
     body = body[: cut.start()] if cut else body
     first = "\n".join([line for line in body.splitlines()[:_FIRST_LINES] if line.strip()][:2])
     skipped = _SKIP.search(match[0] + '"') is not None or _SKIP.search(first) is not None
-    said = _WORDLESS.sub("", _TRIVIAL.sub("", body))
-    return Case(" ".join(name.split())[:200], skipped or re.search(r"\w", said) is None)
+    output = _WORDLESS.sub("", _TRIVIAL.sub("", body))
+    return Case(" ".join(name.split())[:200], skipped or re.search(r"\w", output) is None)
 
 
 def text_losses(changes: tuple[TextChange, ...]) -> list[Loss]:

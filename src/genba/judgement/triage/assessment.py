@@ -135,8 +135,8 @@ def _judge(facts: IssueFacts, base: str, parts: Mapping[int, _Judged | None]) ->
 def _closed(facts: IssueFacts, there: Landing | None) -> _Judged:
     by = f" by {facts.closed_by}" if facts.closed_by else ""
     if facts.state_reason in _DROPPED:
-        told = f"closed as {facts.state_reason.replace('_', ' ')}{by}"
-        return _Judged(IssueState.DONE, (told,), dropped=True)
+        message = f"closed as {facts.state_reason.replace('_', ' ')}{by}"
+        return _Judged(IssueState.DONE, (message,), dropped=True)
     if there is not None:
         return _Judged(IssueState.DONE, (f"closed{by}", *there.told))
     nothing = "nothing landed since it was reopened" if facts.reopened_at else "no commit of it is on the base"
@@ -217,14 +217,14 @@ def _all_parts_done(facts: IssueFacts) -> _Judged:
 def _goes_on(facts: IssueFacts, requests: Sequence[TrackedPullRequest], there: Landing | None) -> Iterator[Sign]:
     """What shows that more is made of it than what has landed. Drafts of the past do not."""
     for session in sorted(facts.sessions, key=lambda each: each.run):
-        if session.alive and (told := session_told(session)):
-            yield told
+        if session.alive and (message := session_told(session)):
+            yield message
     for request in requests:
         yield f"pull request #{request.number}: {'a draft' if request.draft else sent_back(request) or 'open'}"
     merged = {request.commit for request in facts.pull_requests if request.state is PullRequestState.MERGED}
-    for branch, told in unmerged_branches(facts):
+    for branch, message in unmerged_branches(facts):
         if there is None or (branch.time > there.time and branch.tip not in merged):
-            yield told
+            yield message
 
 
 def _under_review(facts: IssueFacts, requests: Sequence[TrackedPullRequest], *, beyond: bool) -> Iterator[Sign]:

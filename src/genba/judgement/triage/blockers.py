@@ -95,8 +95,8 @@ def _of_dependencies(
 
 
 def _waits_for(other: int, root: int, field: Mapping[int, IssueFacts]) -> str:
-    told = f"waits for #{other}" + (f", which waits for #{root}" if root != other else "")
-    return told if root in field else f"{told}, of which nothing is known"
+    message = f"waits for #{other}" + (f", which waits for #{root}" if root != other else "")
+    return message if root in field else f"{message}, of which nothing is known"
 
 
 def _owner(facts: IssueFacts | None) -> str:

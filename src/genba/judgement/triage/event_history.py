@@ -64,12 +64,12 @@ def _of_issue(facts: IssueFacts, times: Mapping[str, str]) -> Iterator[Fact]:
 
 
 def _of_request(number: int, request: TrackedPullRequest) -> Iterator[Fact]:
-    told = [(FactKind.PULL_REQUEST_OPENED, request.created_at, request.author)]
+    lines = [(FactKind.PULL_REQUEST_OPENED, request.created_at, request.author)]
     if request.state is PullRequestState.MERGED:
-        told.append((FactKind.PULL_REQUEST_MERGED, request.merged_at, request.merged_by))
+        lines.append((FactKind.PULL_REQUEST_MERGED, request.merged_at, request.merged_by))
     elif request.state is PullRequestState.CLOSED:
-        told.append((FactKind.PULL_REQUEST_CLOSED, request.updated_at, ""))
-    for kind, at, who in told:
+        lines.append((FactKind.PULL_REQUEST_CLOSED, request.updated_at, ""))
+    for kind, at, who in lines:
         yield Fact(
             key=f"{number}:{kind}:{request.number}",
             time=_uniform(at),

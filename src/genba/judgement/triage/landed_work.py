@@ -29,16 +29,16 @@ def landed(facts: IssueFacts, base: str = "") -> Landing | None:
         number += 1
         if first is None or commit.time > newest or (commit.time == newest and commit.sha > first.sha):
             first, newest = commit, commit.time
-    told: list[str] = []
+    lines: list[str] = []
     if first is not None:
         more = f", and {number - 1} more" if number > 1 else ""
-        told.append(f"commit {first.sha[:7]} is on the base ({first.how}){more}")
+        lines.append(f"commit {first.sha[:7]} is on the base ({first.how}){more}")
     if facts.pull_requests or facts.branches:
         for time, words in (*_of_requests(facts, base), *_of_branches(facts)):
             if not since or time > since:
-                told.append(words)
+                lines.append(words)
                 newest = max(newest, time)
-    return Landing(newest, tuple(told)) if told else None
+    return Landing(newest, tuple(lines)) if lines else None
 
 
 def _of_requests(facts: IssueFacts, base: str) -> Iterator[tuple[str, str]]:

@@ -79,12 +79,12 @@ def _for_issue(
     quiet = (assessment.closed and not said.digest) or any(session.alive for session in facts.sessions)
     new = said.state != assessment.state
     if not quiet:
-        told = comment_of(assessment, known.conditions.get(number, ()), keeping.language)
-        new = _digest(told) != said.digest
+        result = comment_of(assessment, known.conditions.get(number, ()), keeping.language)
+        new = _digest(result) != said.digest
         if new:
             command = LOOK_ROUND if assessment.over else known.command_for(number)
             following = TEXTS[keeping.language].following.format(command=command.replace("`", ""))
-            body = f"{told}{PARAGRAPH}{following}"
+            body = f"{result}{PARAGRAPH}{following}"
             yield FacilitateAction(action="update" if said.digest else "comment", issue=number, body=body)
     if not assessment.closed:
         yield from _labels(assessment, facts, keeping)
@@ -127,12 +127,12 @@ def comment_of(
 ) -> str:
     """The one comment on an issue, without the command. Nothing in it changes by itself."""
     texts, state = TEXTS[language], assessment.state
-    said = texts.closed if assessment.over else texts.says[state]
-    lines = [texts.state.format(state=state, name=texts.names[state]), "", said, ""]
+    output = texts.closed if assessment.over else texts.says[state]
+    lines = [texts.state.format(state=state, name=texts.names[state]), "", output, ""]
     ours = {blocker.detail for blocker in assessment.blockers if blocker.kind in _OWN_WORDS}
-    for told in assessment.evidence[:_MOST_LINES]:
-        shown = in_japanese(told) if language == "ja" else told
-        lines.append(f"- {shown}" if told in ours else f"- {inline(cut(shown, _LONGEST_LINE))}")
+    for message in assessment.evidence[:_MOST_LINES]:
+        shown = in_japanese(message) if language == "ja" else message
+        lines.append(f"- {shown}" if message in ours else f"- {inline(cut(shown, _LONGEST_LINE))}")
     owners = dict.fromkeys(blocker.owner for blocker in assessment.blockers if blocker.owner)
     if owners:
         named = ", ".join(texts.a_person if owner == A_PERSON else inline(owner) for owner in owners)

@@ -91,10 +91,10 @@ def _wrong_labels(facts: IssueFacts, assessment: IssueAssessment, around: Surrou
     wrong += [names[word] for word in _DONE_LABELS if word in names and assessment.state is not IssueState.DONE]
     for label in wrong:
         why = f": {assessment.evidence[0]}" if assessment.evidence else ""
-        told = f"it is labelled {label}, and it is {assessment.state}{why}"
+        message = f"it is labelled {label}, and it is {assessment.state}{why}"
         if around.repository:
             where = shlex.quote(around.repository)
             command = f"gh issue edit {facts.number} --repo {where} --remove-label {shlex.quote(label)}"
         else:
             command = f"genba task edit {facts.number} --remove-label {shlex.quote(label)}"
-        yield Stranded(kind="wrong_label", issue=facts.number, detail=told, command=command)
+        yield Stranded(kind="wrong_label", issue=facts.number, detail=message, command=command)

@@ -107,16 +107,18 @@ def _is_required(parameter: object) -> bool:
 
 def move_of_agent(assessment: IssueAssessment, facts: IssueFacts, agent: AgentOnOffer) -> SuggestedCommand:
     number = facts.number
-    told = {IssueState.IN_PROGRESS: "Go on with", IssueState.REVIEW_PENDING: "Review"}.get(assessment.state, "Start")
+    result = {IssueState.IN_PROGRESS: "Go on with", IssueState.REVIEW_PENDING: "Review"}.get(assessment.state, "Start")
     session = left_lying(facts) if assessment.state is IssueState.IN_PROGRESS else None
     if session is not None:
         return SuggestedCommand(f"genba run --resume {shlex.quote(session.run)}", f"Go on with #{number}")
     if agent.asks:
-        return SuggestedCommand(WORK, f"{told} #{number}")
+        return SuggestedCommand(WORK, f"{result} #{number}")
     parameter = agent.parameters.get("issue")
     option = parameter.get("cli") if isinstance(parameter, Mapping) else getattr(parameter, "cli", None)
     option = option if isinstance(option, str) and option else "--issue"
-    return SuggestedCommand(f"genba run {shlex.quote(agent.name)} {shlex.quote(option)} {number}", f"{told} #{number}")
+    return SuggestedCommand(
+        f"genba run {shlex.quote(agent.name)} {shlex.quote(option)} {number}", f"{result} #{number}"
+    )
 
 
 def left_lying(facts: IssueFacts) -> SeenSession | None:
@@ -138,11 +140,11 @@ def move_of_person(assessment: IssueAssessment, facts: IssueFacts, around: Surro
     """What only somebody who decides can do about an issue, if that is what it needs."""
     match assessment.state:
         case IssueState.DONE:
-            told = f"Close #{facts.number}: its work is on the base"
-            return None if assessment.closed else SuggestedCommand(closing_command(assessment, facts, around), told)
+            message = f"Close #{facts.number}: its work is on the base"
+            return None if assessment.closed else SuggestedCommand(closing_command(assessment, facts, around), message)
         case IssueState.UNKNOWN:
-            told = assessment.evidence[0] if assessment.evidence else "its state is not known"
-            return SuggestedCommand(looking_command(facts, around), f"Look at #{facts.number}: {told}")
+            message = assessment.evidence[0] if assessment.evidence else "its state is not known"
+            return SuggestedCommand(looking_command(facts, around), f"Look at #{facts.number}: {message}")
         case IssueState.BLOCKED:
             ways = (_clearing(facts, blocker, around) for blocker in assessment.blockers)
             return next((way for way in ways if way is not None), None)
@@ -156,10 +158,10 @@ def move_of_stage(facts: IssueFacts, around: Surroundings) -> SuggestedCommand:
     """What a person does about a task whose stages are all complete, or whose stage has no agent that can begin."""
     number, stage = facts.number, facts.stage
     if not stage:
-        told = f"Decide on #{number}: all of its stages are complete, and the last one left it open"
-        return SuggestedCommand(looking_command(facts, around), told)
-    told = f'Look at #{number}: it is at the stage of "{stage}", and no such agent can be called with an issue'
-    return SuggestedCommand(f"genba agent check {shlex.quote(stage)}", told)
+        message = f"Decide on #{number}: all of its stages are complete, and the last one left it open"
+        return SuggestedCommand(looking_command(facts, around), message)
+    message = f'Look at #{number}: it is at the stage of "{stage}", and no such agent can be called with an issue'
+    return SuggestedCommand(f"genba agent check {shlex.quote(stage)}", message)
 
 
 def move_of_phase(facts: IssueFacts, found: LeftOpen) -> SuggestedCommand:
@@ -169,8 +171,8 @@ def move_of_phase(facts: IssueFacts, found: LeftOpen) -> SuggestedCommand:
 
 def move_of_assignee(facts: IssueFacts, around: Surroundings) -> SuggestedCommand:
     """What there is to do about a task of a person, or of an agent that cannot be started here."""
-    told = f'Leave #{facts.number} to "{facts.assignee}": no agent of this name can be started here with an issue'
-    return SuggestedCommand(looking_command(facts, around), told)
+    message = f'Leave #{facts.number} to "{facts.assignee}": no agent of this name can be started here with an issue'
+    return SuggestedCommand(looking_command(facts, around), message)
 
 
 def closing_command(assessment: IssueAssessment, facts: IssueFacts, around: Surroundings) -> str:
@@ -179,7 +181,7 @@ def closing_command(assessment: IssueAssessment, facts: IssueFacts, around: Surr
         return f"gh issue close {facts.number} --repo {shlex.quote(around.repository)}"
     if facts.status is TaskStatus.REVIEW or facts.verified:
         return f"genba task done {facts.number}"
-    named = any(how in told for told in assessment.evidence for how in _NAMED_BY)
+    named = any(how in message for message in assessment.evidence for how in _NAMED_BY)
     return f"genba verify {facts.number}" if named or facts.sessions else looking_command(facts, around)
 
 
@@ -196,8 +198,8 @@ def _clearing(facts: IssueFacts, blocker: FieldBlocker, around: Surroundings) ->
             return SuggestedCommand(f'genba answer {number} "…"', f"Answer #{number}: {blocker.detail}")
         case "cycle":
             first = blocker.chain[1] if len(blocker.chain) > 1 else number
-            told = f"Break the circle of #{number}: {blocker.detail}"
-            return SuggestedCommand(f"genba task depend {number} --remove {first}", told)
+            message = f"Break the circle of #{number}: {blocker.detail}"
+            return SuggestedCommand(f"genba task depend {number} --remove {first}", message)
         case "dependency" if blocker.issue is not None and not blocker.detail.endswith("nothing is known"):
             return None  # whoever works on what it waits for clears the way
         case "elsewhere" | "label" | "dependency":
@@ -211,8 +213,8 @@ def _of_review(facts: IssueFacts, around: Surroundings) -> SuggestedCommand | No
     if facts.status is TaskStatus.REVIEW and facts.verified:
         if facts.requires_review and facts.approved != facts.verified:
             command = review_command(facts, around.reviewer)
-            told = "Approve" if command.startswith("genba approve") else "Review"
-            return SuggestedCommand(command, f"{told} {facts.verified[:7]} of #{number}")
+            message = "Approve" if command.startswith("genba approve") else "Review"
+            return SuggestedCommand(command, f"{message} {facts.verified[:7]} of #{number}")
         if not requests:
             return SuggestedCommand(WORK, f"Merge {facts.verified[:7]} of #{number}: it is verified")
     approved = [each for each in requests if each.decision == "approved" and each.green]

@@ -17,14 +17,14 @@ def signs_of_work(facts: IssueFacts, base: str) -> Iterator[Sign]:
     for session in sorted(facts.sessions, key=lambda each: each.run):
         if session.status == "waiting" and session.waits_for == "answer" and not (session.alive or facts.question):
             yield f"{session.run} is answered, and goes on with the next genba work"
-        elif (told := session_told(session)) is not None:
-            yield told
+        elif (message := session_told(session)) is not None:
+            yield message
     for request in sorted(facts.pull_requests, key=lambda each: each.number):
         if request.state is PullRequestState.OPEN:
             yield f"pull request #{request.number}: {'a draft' if request.draft else sent_back(request) or 'open'}"
         elif request.state is PullRequestState.MERGED and elsewhere(request, base):
             yield f"pull request #{request.number} was merged into {request.target}, and not into {base}"
-    yield from (told for _, told in unmerged_branches(facts))
+    yield from (message for _, message in unmerged_branches(facts))
     yield from _of_commits(facts)
     if facts.status is TaskStatus.IN_PROGRESS:
         yield "its task is in progress"

@@ -121,8 +121,8 @@ def _test_added(name: str, goal: TestAdded, view: View) -> CheckResult | None:
     if not goal.must_fail_on_base:
         return _result(name, True, f"adds {some(added.cases, 3)}", "")
     if not test_files(view, goal):
-        told = f"adds tests only beside the code ({some(added.files, 3)}): they cannot be run on the base without it"
-        return _result(name, False, "", f"{told}; put them into a file of tests")
+        message = f"adds tests only beside the code ({some(added.files, 3)}): they cannot be run on the base without it"
+        return _result(name, False, "", f"{message}; put them into a file of tests")
     return None
 
 
@@ -173,8 +173,8 @@ def _leads_to_a_file(change: FileChange, files: frozenset[str], blobs: Mapping[s
 def _git_clean(name: str, subject: Subject) -> CheckResult:
     if subject.strayed:
         return _result(name, False, "", f"the working tree is on {shown(subject.strayed)}, not on {subject.branch}")
-    told = f"{_count(subject.dirty, 'file')} not committed: {some(subject.dirty)}"
-    return _result(name, not subject.dirty, "", told)
+    message = f"{_count(subject.dirty, 'file')} not committed: {some(subject.dirty)}"
+    return _result(name, not subject.dirty, "", message)
 
 
 def _work(facts: BranchFacts) -> tuple[str, ...]:
@@ -216,20 +216,20 @@ def artifacts(facts: BranchFacts, subject: Subject) -> tuple[Artifact, ...]:
 
 def findings(facts: BranchFacts, subject: Subject) -> tuple[str, ...]:
     """What was seen besides, in sentences that someone can act on."""
-    told = []
+    lines = []
     empty = [commit.sha[:_SHORT] for commit in facts.commits if commit.empty]
     if empty:
         change = "changes" if len(empty) == 1 else "change"
-        told.append(f"{_count(empty, 'commit')} {change} nothing: {some(empty)}")
+        lines.append(f"{_count(empty, 'commit')} {change} nothing: {some(empty)}")
     if facts.commits and len(empty) < len(facts.commits) and not facts.changes:
-        told.append("the commits take back what they change: nothing is different from the base")
+        lines.append("the commits take back what they change: nothing is different from the base")
     if subject.dirty:
-        told.append(f"{_count(subject.dirty, 'file')} not committed: {some(subject.dirty)}")
+        lines.append(f"{_count(subject.dirty, 'file')} not committed: {some(subject.dirty)}")
     if subject.strayed:
-        told.append(f"the working tree is on {shown(subject.strayed)}, not on {subject.branch or 'its branch'}")
+        lines.append(f"the working tree is on {shown(subject.strayed)}, not on {subject.branch or 'its branch'}")
     if subject.elsewhere:
-        told.append(f"commits were left on other branches: {some(subject.elsewhere)}")
-    return tuple(told)
+        lines.append(f"commits were left on other branches: {some(subject.elsewhere)}")
+    return tuple(lines)
 
 
 def judge_verification(

@@ -102,22 +102,22 @@ def _usual(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 def _wrong(read: _Answer) -> Iterator[Problem]:
     if len(read.findings) > _FINDINGS:
-        told = f"has {len(read.findings)} of them, and at most {_FINDINGS} are allowed"
-        yield Problem("", "findings", told, "name those that matter")
+        message = f"has {len(read.findings)} of them, and at most {_FINDINGS} are allowed"
+        yield Problem("", "findings", message, "name those that matter")
     for at, found in enumerate(read.findings):
         if not found.text.strip():
             yield Problem("", f"findings[{at}].text", "is empty", "say what is wrong and why it matters")
         for name, text, most in (("text", found.text, _TEXT), ("path", found.path, _PATH)):
             if len(text) > most:
-                told = f"has {len(text)} characters, and at most {most} are allowed"
-                yield Problem("", f"findings[{at}].{name}", told)
+                message = f"has {len(text)} characters, and at most {most} are allowed"
+                yield Problem("", f"findings[{at}].{name}", message)
     grave = [found for found in read.findings if found.severity is not Severity.NOTE]
     if read.verdict == "changes" and not grave:
-        told = "wants changes, and no finding says which"
-        yield Problem("", "verdict", told, "name a finding that is `must` or `should`, or approve")
+        message = "wants changes, and no finding says which"
+        yield Problem("", "verdict", message, "name a finding that is `must` or `should`, or approve")
     if read.verdict == "approve" and any(found.severity is Severity.MUST for found in read.findings):
-        told = "approves, and a finding says what must be changed first"
-        yield Problem("", "verdict", told, "`changes`, or a finding that is no `must`")
+        message = "approves, and a finding says what must be changed first"
+        yield Problem("", "verdict", message, "`changes`, or a finding that is no `must`")
 
 
 def finding_line(found: Finding) -> str:

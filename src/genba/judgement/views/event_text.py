@@ -33,8 +33,8 @@ def event_sentence(event: TaskEvent) -> str:  # noqa: PLR0912  (one line for eac
         case "escalated":
             return f"a person is asked ({data.get('kind', '')}): {data.get('question', '')}"
         case "decided":
-            said = f": {data['answer']}" if data.get("answer") else ""
-            return f"{data.get('kind', '')} {data.get('status', 'decided')}{said}"
+            output = f": {data['answer']}" if data.get("answer") else ""
+            return f"{data.get('kind', '')} {data.get('status', 'decided')}{output}"
         case "part_began":
             return f"part {data.get('part', '')} begins: {data.get('cause', '')}".strip()
         case "part_ended":

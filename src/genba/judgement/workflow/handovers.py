@@ -59,10 +59,10 @@ def answer_gap(question: str, answer: str) -> Feedback:
 
 def quoted(text: str, most: int = _QUOTED, lines: int = _QUOTED_LINES) -> list[str]:
     """Somebody's words, each line behind `>`: no line of them can stand alone."""
-    said = [_clean(line) for line in text[: most + 1].splitlines()]
-    said = [line for line in said if line]
-    more = len(text) > most or len(said) > lines
-    kept = said[:lines]
+    messages = [_clean(line) for line in text[: most + 1].splitlines()]
+    messages = [line for line in messages if line]
+    more = len(text) > most or len(messages) > lines
+    kept = messages[:lines]
     if more and kept:
         kept[-1] = kept[-1][: most - 1] + "…"
     return [f"  > {line}" for line in kept]

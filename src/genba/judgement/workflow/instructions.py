@@ -95,12 +95,12 @@ def _fill(template: str, values: "_Values") -> str:
     """The text with its values. What has lines of its own begins and ends on a line of its own."""
 
     def value(found: re.Match[str]) -> str:
-        told = values.of(found.group(1))
-        if found.group(1) not in _BLOCKS or not told:
-            return told
+        result = values.of(found.group(1))
+        if found.group(1) not in _BLOCKS or not result:
+            return result
         before, after = template[: found.start()], template[found.end() :]
         opening = "\n" if before and not before.endswith("\n") else ""
-        return f"{opening}{told}" + ("\n" if after and not after.startswith("\n") else "")
+        return f"{opening}{result}" + ("\n" if after and not after.startswith("\n") else "")
 
     return PLACEHOLDER.sub(value, template)
 
@@ -149,8 +149,8 @@ class _Values:
         return _block(_reasons(self.action.evidence)) if self.action.evidence else ""
 
     def _choices(self) -> str:
-        told = [f"- {self.words.CHOICES[choice]}" for choice in self.action.choices]
-        return PLACEHOLDER.sub(lambda found: self.of(found.group(1)), "\n".join(told))
+        lines = [f"- {self.words.CHOICES[choice]}" for choice in self.action.choices]
+        return PLACEHOLDER.sub(lambda found: self.of(found.group(1)), "\n".join(lines))
 
     def _reason(self) -> str:
         reason, reasons = self.action.reason, self.words.REASONS
@@ -182,16 +182,16 @@ def _details(piece: SubtaskView) -> Iterator[str]:
 
 def _told(piece: SubtaskView) -> str:
     """A subtask in one line."""
-    told = [f"#{piece.number} {piece.status} {_quoted(piece.title)}"]
+    lines = [f"#{piece.number} {piece.status} {_quoted(piece.title)}"]
     if piece.assignee:
-        told.append(piece.assignee)
+        lines.append(piece.assignee)
     if piece.dependencies:
-        told.append(f"← {' '.join(f'#{number}' for number in piece.dependencies)}")
+        lines.append(f"← {' '.join(f'#{number}' for number in piece.dependencies)}")
     if piece.blocker is not None:
-        told.append(f"{piece.blocker.kind}: {_quoted(piece.blocker.reason)}")
+        lines.append(f"{piece.blocker.kind}: {_quoted(piece.blocker.reason)}")
     if piece.attempts:
-        told.append(f"attempts: {piece.attempts}")
-    return " · ".join(told)
+        lines.append(f"attempts: {piece.attempts}")
+    return " · ".join(lines)
 
 
 def _reasons(evidence: Evidence) -> Iterator[str]:

@@ -268,8 +268,8 @@ def _bounded(snapshot: Snapshot, action: Action) -> Action:
         return action if stays else _exit(snapshot, ExitReason.PARKED, action.subtasks)
     if repeats >= most:
         return _exit(snapshot, ExitReason.NO_PROGRESS)
-    told = f"Nothing has changed since you asked {repeats} times. After {most} times you are told to stop."
-    return msgspec.structs.replace(action, warning=told)
+    message = f"Nothing has changed since you asked {repeats} times. After {most} times you are told to stop."
+    return msgspec.structs.replace(action, warning=message)
 
 
 def _evidence(snapshot: Snapshot) -> Evidence | None:

@@ -43,8 +43,8 @@ def spend(hub: Hub, token: Token | None) -> dict[str, str]:
     new_window(hub, token)
     if token.used >= token.limit:
         headers = limits(token, "core")
-        said = f"API rate limit exceeded for user ID {token.user.id}."
-        raise Refused(403, said, kind="RATE_LIMITED", headers=headers)
+        output = f"API rate limit exceeded for user ID {token.user.id}."
+        raise Refused(403, output, kind="RATE_LIMITED", headers=headers)
     token.used += 1
     return limits(token, "core")
 
@@ -98,8 +98,8 @@ def app_of(hub: Hub, authorization: str) -> App:
     except (jwt.PyJWTError, StopIteration):
         raise Refused(401, "A JSON web token could not be decoded", kind="UNAUTHORIZED") from None
     if claims["exp"] - claims["iat"] > 660:
-        said = "'Expiration time' claim ('exp') is too far in the future"
-        raise Refused(401, said, kind="UNAUTHORIZED")
+        output = "'Expiration time' claim ('exp') is too far in the future"
+        raise Refused(401, output, kind="UNAUTHORIZED")
     return app
 
 

@@ -151,8 +151,10 @@ class BareRepository:
 
     def merge(self, ours: str, theirs: str) -> Merge:
         """What merging comes to, made in no working tree."""
-        said = self.run("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs, codes=(0, 1))
-        tree, *paths = [part for part in said.split("\0") if part]
+        output = self.run(
+            "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs, codes=(0, 1)
+        )
+        tree, *paths = [part for part in output.split("\0") if part]
         return Merge(tree=tree, conflicts=tuple(paths))
 
     def commit_tree(self, tree: str, parents: tuple[str, ...], message: str, who: "CommitFacts | None" = None) -> str:

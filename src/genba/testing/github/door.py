@@ -148,8 +148,8 @@ class Door:
         if fault.spoil is not None and reply is not None:
             return Reply(fault.status or reply.status, fault.spoil(reply.body), reply.headers | fault.headers)
         if fault.status:
-            said = fault.message or {502: "Server Error", 503: "Service unavailable"}.get(fault.status, "Error")
-            data = {"message": said, "documentation_url": _DOCS, "status": str(fault.status)}
+            output = fault.message or {502: "Server Error", 503: "Service unavailable"}.get(fault.status, "Error")
+            data = {"message": output, "documentation_url": _DOCS, "status": str(fault.status)}
             return _json(fault.status, data, fault.headers)
         return reply
 

@@ -47,8 +47,8 @@ def _allowed(hub: Hub, full_name: str, authorization: str, *, pushing: bool) -> 
         try:
             hub.need(viewer, repository, "write", "contents")
         except Refused as refused:
-            said = f"Permission to {full_name}.git denied to {viewer.user.login}."
-            raise Refused(403, said) from refused
+            output = f"Permission to {full_name}.git denied to {viewer.user.login}."
+            raise Refused(403, output) from refused
     return viewer, repository
 
 

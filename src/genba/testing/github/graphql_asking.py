@@ -192,8 +192,8 @@ def _position(cursor: str) -> int:
     try:
         return int(base64.b64decode(cursor).decode().rpartition(":")[2])
     except ValueError as error:
-        said = f"`{cursor}` does not appear to be a valid cursor."
-        raise Refused(200, said, kind="INVALID_CURSOR_ARGUMENTS") from error
+        output = f"`{cursor}` does not appear to be a valid cursor."
+        raise Refused(200, output, kind="INVALID_CURSOR_ARGUMENTS") from error
 
 
 def ordered(things: Iterable[Any], order: Mapping[str, Any] | None, keys: Mapping[str, str]) -> list[Any]:

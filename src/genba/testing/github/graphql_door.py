@@ -60,8 +60,8 @@ def answer(hub: Hub, viewer: Token, schema_path: Path, request: bytes) -> Answer
     weight = _weigh(schema, parsed, operation, variables)
     known.cost = weight.cost
     if not _pay(hub, viewer, known.cost):
-        said = f"API rate limit already exceeded for user ID {viewer.user.id}."
-        known.body = {"errors": [{"type": "RATE_LIMITED", "code": "graphql_rate_limit", "message": said}]}
+        output = f"API rate limit already exceeded for user ID {viewer.user.id}."
+        known.body = {"errors": [{"type": "RATE_LIMITED", "code": "graphql_rate_limit", "message": output}]}
     elif weight.errors:
         known.body = {"errors": weight.errors}
     else:
@@ -195,8 +195,8 @@ def _error(error: "GraphQLError") -> dict[str, Any]:
     made = {**_plain(error), "path": error.path}
     refused = error.original_error
     if isinstance(refused, Refused):
-        said = [one if isinstance(one, str) else one.get("message") for one in refused.errors]
-        made["message"] = ", ".join(one for one in said if one) or refused.message
+        lines = [one if isinstance(one, str) else one.get("message") for one in refused.errors]
+        made["message"] = ", ".join(one for one in lines if one) or refused.message
         made["type"] = refused.kind
     elif refused is not None:
         raise refused  # a mistake of ours is no answer of GitHub's

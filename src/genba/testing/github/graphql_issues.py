@@ -37,11 +37,11 @@ def may_close(ask: Ask, issue: Issue) -> bool:
 
 
 def _comments(ask: Ask, issue: Issue) -> Any:
-    said = list(issue.comments)
+    lines = list(issue.comments)
     order = ask.args.get("orderBy")
     if order:
-        said.sort(key=lambda one: one.updated_at, reverse=order["direction"] == "DESC")
-    return connection(ask, said)
+        lines.sort(key=lambda one: one.updated_at, reverse=order["direction"] == "DESC")
+    return connection(ask, lines)
 
 
 def _cards(ask: Ask, issue: Issue) -> Any:
@@ -58,7 +58,7 @@ def _events(ask: Ask, issue: Issue) -> Any:
         if kind is not None and (not wanted or _constant(kind) in wanted):
             found.append((event.created_at, event_of(event, kind, issue)))
     if not wanted or "ISSUE_COMMENT" in wanted:
-        found += [(said.created_at, said) for said in issue.comments]
+        found += [(output.created_at, output) for output in issue.comments]
     since = ask.args.get("since")
     found.sort(key=lambda one: one[0])
     return connection(ask, [one for moment, one in found if not since or moment >= since])
@@ -154,7 +154,7 @@ ISSUE_OR_PULL: Fields = {
 
 
 def _participants(issue: Issue) -> list[User]:
-    return list({user.id: user for user in [issue.author, *(said.author for said in issue.comments)]}.values())
+    return list({user.id: user for user in [issue.author, *(output.author for output in issue.comments)]}.values())
 
 
 def _reason(ask: Ask, issue: Issue) -> str | None:

@@ -84,18 +84,18 @@ class _Reader:
         )
         if wanted is None:
             if brings:
-                said = f"You must provide a `first` or `last` value to properly paginate the `{name}` connection."
-                self._refuse("MISSING_PAGINATION_BOUNDARIES", said, path)
+                output = f"You must provide a `first` or `last` value to properly paginate the `{name}` connection."
+                self._refuse("MISSING_PAGINATION_BOUNDARIES", output, path)
             return 0
         if wanted > MOST_PER_PAGE:
-            said = (
+            output = (
                 f"Requesting {wanted} records on the `{name}` connection exceeds the `{which}` limit "
                 f"of {MOST_PER_PAGE} records."
             )
-            self._refuse("EXCESSIVE_PAGINATION", said, path)
+            self._refuse("EXCESSIVE_PAGINATION", output, path)
         if wanted < 0:
-            said = f"`{which}` on the `{name}` connection cannot be less than zero."
-            self._refuse("INVALID_CURSOR_ARGUMENTS", said, path)
+            output = f"`{which}` on the `{name}` connection cannot be less than zero."
+            self._refuse("INVALID_CURSOR_ARGUMENTS", output, path)
         return max(int(wanted), 0)
 
     def _argument(self, node: "FieldNode", name: str) -> Any:
@@ -125,9 +125,9 @@ def measure(
     name = f"{start} {operation.name.value}" if operation.name else start
     _Reader(schema, fragments, variables, made).read(root, operation.selection_set, 1, [name])
     if made.nodes > MOST_NODES:
-        said = (
+        output = (
             f"This query requests up to {made.nodes:,} possible nodes which exceeds the maximum limit "
             f"of {MOST_NODES:,}."
         )
-        made.errors.append({"type": "MAX_NODE_LIMIT_EXCEEDED", "message": said})
+        made.errors.append({"type": "MAX_NODE_LIMIT_EXCEEDED", "message": output})
     return made

@@ -122,23 +122,23 @@ def transfer_issue(ask: Ask, given: Given) -> Payload:
 
 def add_comment(ask: Ask, given: Given) -> Payload:
     issue = _issue(ask, given["subjectId"], "read")
-    said = issue_rules.comment(ask.hub, ask.user, issue, given["body"])
-    return {"commentEdge": {"cursor": "", "node": said}, "subject": issue}
+    output = issue_rules.comment(ask.hub, ask.user, issue, given["body"])
+    return {"commentEdge": {"cursor": "", "node": output}, "subject": issue}
 
 
 def update_comment(ask: Ask, given: Given) -> Payload:
-    said = _get(ask, given["id"], Comment)
-    rank = "read" if said.author is ask.user else "write"
-    ask.hub.need(ask.session.viewer, said.issue.repository, rank)
-    issue_rules.edit_comment(ask.hub, said, given["body"])
-    return {"issueComment": said}
+    output = _get(ask, given["id"], Comment)
+    rank = "read" if output.author is ask.user else "write"
+    ask.hub.need(ask.session.viewer, output.issue.repository, rank)
+    issue_rules.edit_comment(ask.hub, output, given["body"])
+    return {"issueComment": output}
 
 
 def delete_comment(ask: Ask, given: Given) -> Payload:
-    said = _get(ask, given["id"], Comment)
-    rank = "read" if said.author is ask.user else "write"
-    ask.hub.need(ask.session.viewer, said.issue.repository, rank)
-    issue_rules.delete_comment(ask.hub, said)
+    output = _get(ask, given["id"], Comment)
+    rank = "read" if output.author is ask.user else "write"
+    ask.hub.need(ask.session.viewer, output.issue.repository, rank)
+    issue_rules.delete_comment(ask.hub, output)
     return {}
 
 

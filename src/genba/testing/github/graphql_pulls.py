@@ -120,25 +120,25 @@ def _latest_reviews(ask: Ask, pull: PullRequest) -> Any:
 
 def _threads(ask: Ask, pull: PullRequest) -> Any:
     threads: dict[int, list[ReviewComment]] = {}
-    for said in pull.review_comments:
-        threads.setdefault(said.thread, []).append(said)
+    for output in pull.review_comments:
+        threads.setdefault(output.thread, []).append(output)
     made = [
         {
             "__typename": "PullRequestReviewThread",
-            "id": f"PRRT_{said[0].node}",
-            "isResolved": said[0].resolved,
-            "isOutdated": said[0].commit != pull.head_sha,
-            "isCollapsed": said[0].resolved,
-            "path": said[0].path,
-            "line": said[0].line,
-            "startLine": said[0].start_line,
-            "originalLine": said[0].line,
-            "diffSide": said[0].side,
+            "id": f"PRRT_{output[0].node}",
+            "isResolved": output[0].resolved,
+            "isOutdated": output[0].commit != pull.head_sha,
+            "isCollapsed": output[0].resolved,
+            "path": output[0].path,
+            "line": output[0].line,
+            "startLine": output[0].start_line,
+            "originalLine": output[0].line,
+            "diffSide": output[0].side,
             "pullRequest": pull,
             "repository": pull.repository,
-            "said": said,
+            "said": output,
         }
-        for said in threads.values()
+        for output in threads.values()
     ]
     return connection(ask, made)
 

@@ -186,12 +186,12 @@ def comment(hub: Hub, actor: User, issue: Issue, body: str) -> Comment:
     if not body.strip():
         raise invalid("IssueComment", "body", "missing_field", "Body can't be blank")
     number, now = hub.next_id(), hub.now()
-    said = Comment(id=number, node="", author=actor, body=body, created_at=now, updated_at=now, issue=issue)
-    said.node = hub.enter("IC", number, said)
-    issue.comments.append(said)
+    output = Comment(id=number, node="", author=actor, body=body, created_at=now, updated_at=now, issue=issue)
+    output.node = hub.enter("IC", number, output)
+    issue.comments.append(output)
     touch(hub, issue)
     refer(hub, issue, actor, body)
-    return said
+    return output
 
 
 def edit_comment(hub: Hub, said: Comment, body: str) -> None:
@@ -207,9 +207,9 @@ def delete_comment(hub: Hub, said: Comment) -> None:
 
 def find_comment(repository: Repository, number: int) -> Comment:
     for issue in repository.issues.values():
-        for said in issue.comments:
-            if said.id == number:
-                return said
+        for output in issue.comments:
+            if output.id == number:
+                return output
     raise not_found()
 
 
@@ -320,8 +320,8 @@ def transfer(hub: Hub, actor: User, issue: Issue, to: Repository) -> Issue:
     moved = create(hub, issue.author, to, issue.title, issue.body, labels=[label.name for label in issue.labels])
     moved.comments, moved.state, moved.state_reason = issue.comments, issue.state, issue.state_reason
     moved.created_at = issue.created_at
-    for said in moved.comments:
-        said.issue = moved
+    for output in moved.comments:
+        output.issue = moved
     _leave(hub, issue)
     issue.repository.gone[issue.number] = moved
     hub.nodes.pop(issue.node, None)

@@ -59,8 +59,8 @@ def need(viewer: Token | None, project: Project, *, write: bool = False) -> None
         return
     scopes = frozenset() if viewer is None else viewer.scopes
     if "project" not in scopes and (write or "read:project" not in scopes):
-        said = "Your token has not been granted the required scopes to execute this query."
-        raise Refused(403, said, kind="INSUFFICIENT_SCOPES")
+        output = "Your token has not been granted the required scopes to execute this query."
+        raise Refused(403, output, kind="INSUFFICIENT_SCOPES")
     assert viewer is not None
     mine = project.owner is viewer.user or viewer.user.login.casefold() in project.owner.members
     if not mine and (write or not project.public):

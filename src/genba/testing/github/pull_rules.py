@@ -45,15 +45,15 @@ def create(
     for other in repository.pulls:
         if other.state == "open" and (other.head_repository, other.head, other.base) == (source, branch, base):
             place = f"{source.owner.login}:{branch}"
-            said = {
+            values = {
                 "resource": "PullRequest",
                 "code": "custom",
                 "message": f"A pull request already exists for {place}.",
             }
-            raise Refused(422, "Validation Failed", errors=(said,))
+            raise Refused(422, "Validation Failed", errors=(values,))
     if source is repository and repository.git.is_ancestor(head_sha, base_sha):
-        said = {"resource": "PullRequest", "code": "custom", "message": f"No commits between {base} and {head}"}
-        raise Refused(422, "Validation Failed", errors=(said,))
+        values = {"resource": "PullRequest", "code": "custom", "message": f"No commits between {base} and {head}"}
+        raise Refused(422, "Validation Failed", errors=(values,))
     if not title.strip():
         raise invalid("PullRequest", "title", "missing_field")
     number, now = hub.next_id(), hub.now()
@@ -210,7 +210,7 @@ def _remark(hub: Hub, actor: User, pull: PullRequest, review_: Review | None, re
     path = str(remark.get("path", ""))
     if path not in {name for name, _, _ in pull.repository.git.changed(pull.base_sha, pull.head_sha)}:
         raise Refused(422, "Unprocessable Entity", errors=("Path could not be resolved",))
-    said = ReviewComment(
+    output = ReviewComment(
         id=number,
         node="",
         author=actor,
@@ -224,11 +224,11 @@ def _remark(hub: Hub, actor: User, pull: PullRequest, review_: Review | None, re
         start_line=remark.get("start_line"),
         review=review_,
     )
-    said.node = hub.enter("PRRC", number, said)
-    pull.review_comments.append(said)
+    output.node = hub.enter("PRRC", number, output)
+    pull.review_comments.append(output)
     if review_ is not None:
-        review_.comments.append(said)
-    return said
+        review_.comments.append(output)
+    return output
 
 
 def remark(hub: Hub, actor: User, pull: PullRequest, remark_: dict[str, Any]) -> ReviewComment:
@@ -267,13 +267,13 @@ def opinions(hub: Hub, pull: PullRequest, *, writers_only: bool = False) -> list
 
 def decision(hub: Hub, pull: PullRequest) -> str | None:
     """APPROVED, CHANGES_REQUESTED or REVIEW_REQUIRED; None where nobody has to review."""
-    said = [made.state for made in opinions(hub, pull, writers_only=True)]
-    if "CHANGES_REQUESTED" in said:
+    lines = [made.state for made in opinions(hub, pull, writers_only=True)]
+    if "CHANGES_REQUESTED" in lines:
         return "CHANGES_REQUESTED"
     needed = protection(pull).approvals
-    if needed and said.count("APPROVED") < needed:
+    if needed and lines.count("APPROVED") < needed:
         return "REVIEW_REQUIRED"
-    return "APPROVED" if "APPROVED" in said and (needed or pull.requested_reviewers or said) else None
+    return "APPROVED" if "APPROVED" in lines and (needed or pull.requested_reviewers or lines) else None
 
 
 # checks
@@ -428,8 +428,8 @@ def blocked(hub: Hub, pull: PullRequest) -> str:
     """Why the protection of the base refuses it; empty where it does not."""
     rules = protection(pull)
     if rules.approvals:
-        said = [made.state for made in opinions(hub, pull, writers_only=True)]
-        if "CHANGES_REQUESTED" in said or said.count("APPROVED") < rules.approvals:
+        lines = [made.state for made in opinions(hub, pull, writers_only=True)]
+        if "CHANGES_REQUESTED" in lines or lines.count("APPROVED") < rules.approvals:
             return f"At least {rules.approvals} approving review is required by reviewers with write access."
     states = verdicts(pull.repository, pull.head_sha)
     for name in rules.checks:
@@ -499,10 +499,10 @@ def _rebased(pull: PullRequest) -> str:
     for commit in git.commits(pull.base_sha, pull.head_sha):
         if len(commit.parents) != 1:
             raise Refused(405, "This branch can't be rebased")
-        said = git.run(
+        output = git.run(
             "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", tip, commit.sha, codes=(0, 1)
         )
-        tree, *conflicts = [part for part in said.split("\0") if part]
+        tree, *conflicts = [part for part in output.split("\0") if part]
         if conflicts:
             raise Refused(405, "This branch can't be rebased due to conflicts")
         tip = git.commit_tree(tree, (tip,), commit.message + "\n", commit)

@@ -122,8 +122,8 @@ def _comments(ask: Ask) -> Answer:
 def _comment(ask: Ask) -> Answer:
     issue = ask.issue
     ask.need("read", "pull_requests" if issue.is_pull_request else "issues")
-    said = issue_rules.comment(ask.hub, ask.actor, issue, ask.text("body", "IssueComment"))
-    shape = shapes.comment(ask.hub, said)
+    output = issue_rules.comment(ask.hub, ask.actor, issue, ask.text("body", "IssueComment"))
+    shape = shapes.comment(ask.hub, output)
     return Answer(201, shape, {"location": shape["url"]})
 
 
@@ -134,17 +134,17 @@ def _get_comment(ask: Ask) -> Answer:
 
 @route("PATCH", _ISSUES + "/comments/{comment_id}")
 def _edit_comment(ask: Ask) -> Answer:
-    said = issue_rules.find_comment(ask.repository, ask.hole("comment_id"))
-    ask.need("read" if said.author is ask.actor else "write")
-    issue_rules.edit_comment(ask.hub, said, ask.text("body", "IssueComment"))
-    return Answer(data=shapes.comment(ask.hub, said))
+    output = issue_rules.find_comment(ask.repository, ask.hole("comment_id"))
+    ask.need("read" if output.author is ask.actor else "write")
+    issue_rules.edit_comment(ask.hub, output, ask.text("body", "IssueComment"))
+    return Answer(data=shapes.comment(ask.hub, output))
 
 
 @route("DELETE", _ISSUES + "/comments/{comment_id}")
 def _delete_comment(ask: Ask) -> Answer:
-    said = issue_rules.find_comment(ask.repository, ask.hole("comment_id"))
-    ask.need("read" if said.author is ask.actor else "write")
-    issue_rules.delete_comment(ask.hub, said)
+    output = issue_rules.find_comment(ask.repository, ask.hole("comment_id"))
+    ask.need("read" if output.author is ask.actor else "write")
+    issue_rules.delete_comment(ask.hub, output)
     return Answer(204)
 
 
@@ -285,9 +285,9 @@ def _parent(ask: Ask) -> Answer:
 
 def _told(ask: Ask, issue: Issue) -> list[tuple[str, int, dict[str, Any]]]:
     rows = [(event.created_at, event.id, shapes.event(ask.hub, issue, event)) for event in issue.events]
-    for said in issue.comments:
-        shape = shapes.comment(ask.hub, said) | {"event": "commented", "actor": shapes.user(ask.hub, said.author)}
-        rows.append((said.created_at, said.id, shape))
+    for output in issue.comments:
+        shape = shapes.comment(ask.hub, output) | {"event": "commented", "actor": shapes.user(ask.hub, output.author)}
+        rows.append((output.created_at, output.id, shape))
     if isinstance(issue, PullRequest):
         for made in issue.reviews:
             if made.submitted_at is not None:

@@ -222,6 +222,6 @@ def _comment(ask: Ask) -> Answer:
     pull = ask.pull
     ask.need("read", "pull_requests")
     remark: dict[str, Any] = ask.body
-    said = pull_rules.remark(ask.hub, ask.actor, pull, remark)
-    shape = code_shapes.review_comment(ask.hub, pull, said)
+    output = pull_rules.remark(ask.hub, ask.actor, pull, remark)
+    shape = code_shapes.review_comment(ask.hub, pull, output)
     return Answer(201, shape, {"location": shape["url"]})

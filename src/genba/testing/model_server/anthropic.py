@@ -81,8 +81,8 @@ def _entries(message: Body) -> list[Entry]:
         calls = any(block.get("type") == "tool_use" for block in blocks)
         return [Entry(role, calls=calls, text=text_of(content))]
     texts = content if isinstance(content, str) else [block for block in blocks if block.get("type") == "text"]
-    said = _plain(texts) if role == "user" else ""
-    return [*results, Entry(role, text=said)] if said else results
+    output = _plain(texts) if role == "user" else ""
+    return [*results, Entry(role, text=output)] if output else results
 
 
 def _plain(content: Any) -> str:

@@ -21,9 +21,9 @@ def obeyed(turn: Obey, results: tuple[str, ...]) -> Act | Together:
     tokens = [found for result in results for found in _TOKEN.findall(result)]
     if not tokens:
         return Mcp(_SERVER, "authenticate") if not results else Say("I was not let in.")
-    told = [_object(result) for result in results]
-    order: dict[str, Any] = next((each for each in reversed(told) if _is_action(each)), {})
-    return _Follower(turn, tokens[-1]).next(order, told[-1])
+    lines = [_object(result) for result in results]
+    order: dict[str, Any] = next((each for each in reversed(lines) if _is_action(each)), {})
+    return _Follower(turn, tokens[-1]).next(order, lines[-1])
 
 
 class _Follower:

@@ -60,12 +60,12 @@ class AgentsView:
 
     def picture(self) -> AgentsPicture:
         records = self._records()
-        shown = self.lookout.house.registry.folders()
+        shown = self.lookout.context.registry.folders()
         cards = [
             self._card(name, found, shown[name][1] if name in shown else "", records.get(name, AgentRecord()))
             for name, found in self._definitions().items()
         ]
-        guests = [each for each in registered(self.lookout.house) if each.name not in {card.name for card in cards}]
+        guests = [each for each in registered(self.lookout.context) if each.name not in {card.name for card in cards}]
         cards += [
             AgentCard(
                 name=guest.name,
@@ -135,13 +135,13 @@ class AgentsView:
         with self._lock:
             now = time.monotonic()
             if self._read is None or now - self._read[0] > _MOMENT_SECONDS:
-                registry = self.lookout.house.registry
+                registry = self.lookout.context.registry
                 self._read = (now, {name: self._load(name) for name in registry.folders()})
             return self._read[1]
 
     def _load(self, name: str) -> AgentDefinition | tuple[Problem, ...]:
         try:
-            return self.lookout.house.registry.load(name)
+            return self.lookout.context.registry.load(name)
         except ConfigurationError as error:
             return error.problems
 
@@ -167,7 +167,7 @@ class AgentsView:
         if definition.file.runner.adapter is None:
             return ()
         try:
-            self.lookout.house.adapter(definition)
+            self.lookout.context.adapter(definition)
         except ConfigurationError as error:
             return error.problems
         return ()

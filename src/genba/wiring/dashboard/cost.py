@@ -26,7 +26,7 @@ def cost_picture(lookout: DashboardQueries, days: int = 30) -> CostPicture:
     """What was spent; by day over the last so many days."""
     today = datetime.now(UTC).date()
     dates = tuple((today - timedelta(days=back)).isoformat() for back in range(max(1, days) - 1, -1, -1))
-    budget = lookout.house.project.fleet.budget
+    budget = lookout.context.project.fleet.budget
 
     def read(tx: Transaction) -> CostPicture:
         known = ledger(tx, dates[-1])

@@ -66,9 +66,9 @@ def _approval(tx: Transaction, escalation: Escalation, field: FleetSnapshot, is_
 
 def proposed(escalation: Escalation) -> Plan | None:
     """The plan as it was when the question was asked."""
-    told = escalation.evidence
+    result = escalation.evidence
     try:
-        parts = fitted(told.get("subtasks"), tuple[Subtask, ...])
+        parts = fitted(result.get("subtasks"), tuple[Subtask, ...])
     except msgspec.ValidationError:
         return None
-    return Plan(task=escalation.task, subtasks=parts, summary=str(told.get("summary", "")))
+    return Plan(task=escalation.task, subtasks=parts, summary=str(result.get("summary", "")))

@@ -42,9 +42,9 @@ class FieldWindow:
         async with self._lock:
             stamp = await asyncio.to_thread(self.lookout.stamp)
             if self._seen is None or self._seen[0] != stamp:
-                house = self.lookout.house
-                scope = await asyncio.to_thread(as_kept, house, Scope())
-                look = await (await facilitator(house)).look(scope)
+                context = self.lookout.context
+                scope = await asyncio.to_thread(as_kept, context, Scope())
+                look = await (await facilitator(context)).look(scope)
                 # It is as new as its beginning: what somebody writes meanwhile is seen by the next look. What the look
                 # itself keeps makes one look too many, and that one has nothing to keep.
                 self._seen = (stamp, look)

@@ -55,10 +55,10 @@ _COLUMNS = (
 class DashboardQueries:
     """Looks at one project. Any thread may ask; what was read is kept until somebody writes."""
 
-    def __init__(self, house: ProjectContext) -> None:
-        self.house = house
-        self.project = house.project.name or house.layout.main.name
-        self.fleet = FleetBoard(house.board())
+    def __init__(self, context: ProjectContext) -> None:
+        self.context = context
+        self.project = context.project.name or context.layout.main.name
+        self.fleet = FleetBoard(context.board())
         self.pulse = Pulse(self.fleet.store)
         self._lock = threading.Lock()
         self._seen: tuple[object, TaskStatusReason] | None = None
@@ -97,7 +97,7 @@ class DashboardQueries:
 
     def outside(self, task: Task) -> tuple[str, tuple[TrackedPullRequest, ...]]:
         """Where its issue is, and its pull requests."""
-        return outside_of(self.house, task)
+        return outside_of(self.context, task)
 
     def needs_count(self) -> int:
         return self.fleet.store.read(board_views.needs)

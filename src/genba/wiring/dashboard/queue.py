@@ -30,7 +30,7 @@ _verification = reader(Verification)
 def queue_picture(lookout: DashboardQueries) -> QueuePicture:
     """The merge queue of every target."""
     field = lookout.field()
-    settings = lookout.house.project.fleet.merge
+    settings = lookout.context.project.fleet.merge
     open_ = [entry for entry in field.entries if not entry.status.ended]
     back = [entry for entry in field.entries if entry.status in (EntryStatus.CONFLICT, EntryStatus.RED)]
 

@@ -40,16 +40,16 @@ class SessionWindow:
         session, title = self._session(run)
         journal = self._journal(run, session)
         facts = self._overviews.of(journal) if journal is not None else RunFacts()
-        standing, house = self.lookout.standing(), self.lookout.house
+        standing, context = self.lookout.standing(), self.lookout.context
         if session is not None:
-            alive = is_alive(house, session, standing.absent)
+            alive = is_alive(context, session, standing.absent)
             status = _status(session, alive)
             why = session.reason or facts.reason
             asked = tuple(
                 each for each in standing.field.escalations if each.status == "open" and each.task == session.task
             )
         else:
-            alive = not facts.outcome and bool(facts.branch) and house.is_running(facts.branch)
+            alive = not facts.outcome and bool(facts.branch) and context.is_running(facts.branch)
             status = facts.outcome or ("running" if alive else "cut_off")
             why, asked = facts.reason, ()
         return SessionPicture(
@@ -79,7 +79,7 @@ class SessionWindow:
 
     def said(self, run: str, at: int) -> Said:
         """The prompt or the reply that stands at a place of the journal."""
-        line = line_at(self.lookout.house.find_journal(run), at)
+        line = line_at(self.lookout.context.find_journal(run), at)
         try:
             event = _event.decode(line)
         except (ValueError, RecursionError):
@@ -113,7 +113,7 @@ class SessionWindow:
     def _journal(self, run: str, session: FleetSession | None) -> Path | None:
         """Where it writes; None for one that has written nothing here, but is known."""
         try:
-            return self.lookout.house.find_journal(run)
+            return self.lookout.context.find_journal(run)
         except NotFoundError:
             if session is not None or self._session(run)[0] is not None:
                 return None
@@ -133,6 +133,6 @@ def _page(piece: Piece) -> LogPage:
             event = _event.decode(line)
         except (ValueError, RecursionError):
             continue  # a torn or foreign line
-        if (told := log_line(event, at)) is not None:
-            found.append(told)
+        if (result := log_line(event, at)) is not None:
+            found.append(result)
     return LogPage(start=piece.start, end=piece.end, lines=tuple(found), more=piece.more)

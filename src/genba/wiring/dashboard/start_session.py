@@ -49,32 +49,32 @@ class _Began(msgspec.Struct, frozen=True):
     process: int = 0
 
 
-async def start_run(house: ProjectContext, agent: str, number: int) -> Told:
+async def start_run(context: ProjectContext, agent: str, number: int) -> Told:
     """Start an agent on a task; tell so when its session is there, or why it did not begin."""
-    key = (str(house.layout.common), number)
+    key = (str(context.layout.common), number)
     if key in _starting:
         raise StateConflictError(f"a run on #{number} is being started already", unchanged="nothing was changed.")
     _starting.add(key)
     try:
-        words = await asyncio.to_thread(_words, house, agent, number)
-        return await _started(house, agent, number, words)
+        words = await asyncio.to_thread(_words, context, agent, number)
+        return await _started(context, agent, number, words)
     finally:
         _starting.discard(key)
 
 
-def _words(house: ProjectContext, agent: str, number: int) -> list[str]:
+def _words(context: ProjectContext, agent: str, number: int) -> list[str]:
     """The command, once nothing that is known already speaks against it."""
     if not agent or agent.startswith("-"):
         raise UsageError("say which agent", unchanged="nothing was started.", hint="genba agent list")
-    definition: AgentDefinition = house.registry.load(agent)
+    definition: AgentDefinition = context.registry.load(agent)
     parameter = definition.file.parameters.get(ISSUE)
     if parameter is None:
         raise UsageError(f"{agent} takes no issue", unchanged="nothing was started.", hint=f"genba run {agent} --help")
     from genba.blackboard.fleet.fleet_board import FleetBoard  # noqa: PLC0415  (only who starts something pays for it)
 
-    fleet = FleetBoard(house.board(make=False))
+    fleet = FleetBoard(context.board(make=False))
     gone = absent(fleet)
-    alive = next((each for each in fleet.sessions(number) if is_alive(house, each, gone)), None)
+    alive = next((each for each in fleet.sessions(number) if is_alive(context, each, gone)), None)
     if alive is not None:
         raise StateConflictError(
             f"{alive.run} works on #{number} already",
@@ -86,22 +86,22 @@ def _words(house: ProjectContext, agent: str, number: int) -> list[str]:
     return [*genba, "run", agent, option_name(ISSUE, parameter), str(number), "--quiet"]
 
 
-async def _started(house: ProjectContext, agent: str, number: int, words: list[str]) -> Told:
-    said = await asyncio.to_thread(_output, house, agent, number)
-    before = await asyncio.to_thread(_runs, house, agent)
-    process = await asyncio.to_thread(_spawn, words, house.layout.top, said)
+async def _started(context: ProjectContext, agent: str, number: int, words: list[str]) -> Told:
+    output = await asyncio.to_thread(_output, context, agent, number)
+    before = await asyncio.to_thread(_runs, context, agent)
+    process = await asyncio.to_thread(_spawn, words, context.layout.top, output)
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while time.monotonic() < deadline:
         code = process.poll()
-        run = await asyncio.to_thread(_begun, house, agent, before, process.pid)
+        run = await asyncio.to_thread(_begun, context, agent, before, process.pid)
         if run:
             return Told(sentence=f"{agent} works on #{number}", leads_to=f"/sessions/{quote(run, safe='')}")
         if code is not None:
-            raise _refusal(agent, number, code, said)
+            raise _refusal(agent, number, code, output)
         await asyncio.sleep(_POLL_SECONDS)
     raise UnavailableError(
         f"{agent} was started on #{number}, and has not begun after {_PATIENCE_SECONDS:.0f} seconds",
-        hint=f"genba sessions {number}   and what it says: {said}",
+        hint=f"genba sessions {number}   and what it says: {output}",
     )
 
 
@@ -116,9 +116,9 @@ def _spawn(words: list[str], folder: Path, said: Path) -> subprocess.Popen[bytes
     return process
 
 
-def _output(house: ProjectContext, agent: str, number: int) -> Path:
+def _output(context: ProjectContext, agent: str, number: int) -> Path:
     """Where it says what it has to say; of those that were started before, some are kept."""
-    folder = house.layout.own / "started"
+    folder = context.layout.own / "started"
     make_private_folder(folder)
     with contextlib.suppress(FileNotFoundError):  # another one who starts something throws the same away
         for old in sorted(folder.glob("*.log"), key=lambda path: path.stat().st_mtime)[: -_MOST_KEPT + 1]:
@@ -129,18 +129,18 @@ def _output(house: ProjectContext, agent: str, number: int) -> Path:
     return path
 
 
-def _begun(house: ProjectContext, agent: str, before: frozenset[str], process: int) -> str:
+def _begun(context: ProjectContext, agent: str, before: frozenset[str], process: int) -> str:
     """The run of that process, once its journal says that it has begun."""
-    for run in sorted(_runs(house, agent) - before):
+    for run in sorted(_runs(context, agent) - before):
         with contextlib.suppress(OSError, NotFoundError, msgspec.DecodeError, msgspec.ValidationError):
-            journal = house.find_journal(run)
+            journal = context.find_journal(run)
             if reader(_Began).decode(line_at(journal, 0)).process == process:
                 return run
     return ""
 
 
-def _runs(house: ProjectContext, agent: str) -> frozenset[str]:
-    folder = house.layout.own / "runs"
+def _runs(context: ProjectContext, agent: str) -> frozenset[str]:
+    folder = context.layout.own / "runs"
     return frozenset(path.name for path in folder.glob(f"{glob.escape(agent)}-*")) if folder.is_dir() else frozenset()
 
 

@@ -32,16 +32,16 @@ async def stop_run(decisions: Decisions, run: str, branch: str, process: int, re
         raise _over(run)
     if session is not None and session.executor:
         return await asyncio.to_thread(decisions.stop, session.task, reason)
-    return await _interrupt(decisions.house, run, branch, process)
+    return await _interrupt(decisions.context, run, branch, process)
 
 
 async def stop_task(decisions: Decisions, number: int, reason: str = "") -> Told:
     """Park whatever works on a task, whoever started it."""
     sessions = await asyncio.to_thread(decisions.board.sessions, number)
     alone = next((each for each in reversed(sessions) if each.status == "running" and not each.executor), None)
-    if alone is not None and alone.branch and decisions.house.is_running(alone.branch):
+    if alone is not None and alone.branch and decisions.context.is_running(alone.branch):
         begun = await asyncio.to_thread(decisions.board.board.newest_session, number)
-        return await _interrupt(decisions.house, alone.run, alone.branch, begun.process)
+        return await _interrupt(decisions.context, alone.run, alone.branch, begun.process)
     return await asyncio.to_thread(decisions.stop, number, reason)
 
 
@@ -52,8 +52,8 @@ def _session(decisions: Decisions, run: str) -> FleetSession | None:
         return None
 
 
-async def _interrupt(house: ProjectContext, run: str, branch: str, process: int) -> Told:
-    if not process or _holder(house, run, branch) != process:
+async def _interrupt(context: ProjectContext, run: str, branch: str, process: int) -> Told:
+    if not process or _holder(context, run, branch) != process:
         raise _over(run)
     try:
         os.kill(process, signal.SIGTERM)
@@ -65,22 +65,22 @@ async def _interrupt(house: ProjectContext, run: str, branch: str, process: int)
         ) from None
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while time.monotonic() < deadline:
-        if _holder(house, run, branch) != process:
-            told = f"{run} is parked; its branch and its commits stay"
-            return Told(sentence=told, hint=f"genba run --resume {run}")
+        if _holder(context, run, branch) != process:
+            message = f"{run} is parked; its branch and its commits stay"
+            return Told(sentence=message, hint=f"genba run --resume {run}")
         await asyncio.sleep(_POLL_SECONDS)
     raise UnavailableError(
         f"{run} was told to stop, and has not ended after {_PATIENCE_SECONDS:.0f} seconds", hint=f"genba logs {run}"
     )
 
 
-def _holder(house: ProjectContext, run: str, branch: str) -> int | None:
+def _holder(context: ProjectContext, run: str, branch: str) -> int | None:
     """The process of this run, if it holds the lock of its branch now."""
-    if not branch or not house.is_running(branch):
+    if not branch or not context.is_running(branch):
         return None
     try:
-        told = json.loads(house.layout.branch_lock(branch).read_text("utf-8"))
-        return int(told["process"]) if told["holder"] == run else None
+        result = json.loads(context.layout.branch_lock(branch).read_text("utf-8"))
+        return int(result["process"]) if result["holder"] == run else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -50,11 +50,11 @@ class TaskWindow:
     # ── all that is known of it ──────────────────────────────────────────────────────────────────────────────────────
 
     def picture(self, number: int) -> TaskPicture:
-        standing, house = self.lookout.standing(), self.lookout.house
+        standing, context = self.lookout.standing(), self.lookout.context
         picture = self.lookout.fleet.store.read(lambda tx: _read(tx, number))
         board = self.lookout.fleet.board
         task = board.get(number) if picture.task.status is TaskStatus.REVIEW else picture.task
-        alive = tuple(each.run for each in picture.sessions if is_alive(house, each, standing.absent))
+        alive = tuple(each.run for each in picture.sessions if is_alive(context, each, standing.absent))
         asked = tuple(each for each in standing.field.escalations if each.status == "open" and each.task == number)
         held = number in standing.field.held
         known = Known(
@@ -91,14 +91,14 @@ class TaskWindow:
 
     def goal_log(self, name: str) -> tuple[str, bool]:
         """The output of a goal, and whether its beginning was left out: what failed stands at the end."""
-        return self.lookout.house.results().end_of_log(name, LONGEST_LOG)
+        return self.lookout.context.results().end_of_log(name, LONGEST_LOG)
 
     def _choices(self, task: Task) -> tuple[tuple[AgentChoice, ...], str]:
         """Who could be started on it, and who should be."""
         offered = self._offered()
-        house = self.lookout.house
-        stages = house.project.stages.get(task.type, ())
-        found = assign(task, [agent for _, agent in offered], house.project.fleet.work.agent, stages)
+        context = self.lookout.context
+        stages = context.project.stages.get(task.type, ())
+        found = assign(task, [agent for _, agent in offered], context.project.fleet.work.agent, stages)
         choices = tuple(choice for choice, _ in offered)
         return choices, found.agent if isinstance(found, Assignment) else (choices[0].name if choices else "")
 
@@ -109,7 +109,7 @@ class TaskWindow:
             if time.monotonic() - read < _AGENTS_SECONDS:
                 return offered
         found = []
-        registry = self.lookout.house.registry
+        registry = self.lookout.context.registry
         for info in registry.agents()[0]:
             definition = registry.load(info.name)
             on_offer = AgentOnOffer(
@@ -151,7 +151,7 @@ class TaskWindow:
         found = next((each for each in place.files if each.path == path), None)
         if found is None:
             raise NotFoundError("the work does not change such a file", hint=f"genba task show {place.number}")
-        return file_diff(self.lookout.house.layout.git, place.base, place.commit, path, found.before)
+        return file_diff(self.lookout.context.layout.git, place.base, place.commit, path, found.before)
 
     def _place(self, number: int) -> DiffPicture:
         """Which commits are compared, as far as the blackboard knows."""
@@ -173,7 +173,7 @@ class TaskWindow:
 
     async def _resolved(self, place: DiffPicture) -> DiffPicture:
         """The same, as git knows it: the branch as it is now, over where it left its base branch."""
-        git = self.lookout.house.layout.git
+        git = self.lookout.context.layout.git
         tip = await git.commit_of(f"refs/heads/{place.branch}") if place.branch else None
         if tip is None and is_hash(place.commit):
             tip = await git.commit_of(place.commit)
@@ -188,7 +188,7 @@ class TaskWindow:
         return msgspec.structs.replace(place, base=base if known else tip, commit=tip)
 
     def _compare(self, place: DiffPicture) -> DiffPicture:
-        git = self.lookout.house.layout.git
+        git = self.lookout.context.layout.git
         found = files_changed(git, place.base, place.commit)
         return msgspec.structs.replace(
             place,

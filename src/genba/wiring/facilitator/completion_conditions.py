@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 
 async def conditions_of(
-    house: ProjectContext, base: str, numbers: Collection[int]
+    context: ProjectContext, base: str, numbers: Collection[int]
 ) -> dict[int, tuple[CompletionCondition, ...]]:
     """By issue: its artifacts and goals, by the settings of the base; nothing where there is no base."""
-    tip = await house.layout.git.commit_of(f"refs/heads/{base}")
+    tip = await context.layout.git.commit_of(f"refs/heads/{base}")
     if tip is None:
         return {}
-    rules = await PolicyResolver(GitHistory(house.layout.git), house.project.rules, house.project.source).read(
+    rules = await PolicyResolver(GitHistory(context.layout.git), context.project.rules, context.project.source).read(
         tip, base
     )
-    tasks = await asyncio.to_thread(_tasks, house, numbers)
+    tasks = await asyncio.to_thread(_tasks, context, numbers)
     found = {}
     for number in numbers:
         task, last = tasks.get(number, (None, None))
@@ -38,9 +38,9 @@ async def conditions_of(
     return found
 
 
-def _tasks(house: ProjectContext, numbers: Collection[int]) -> dict[int, tuple[Task, Verification | None]]:
+def _tasks(context: ProjectContext, numbers: Collection[int]) -> dict[int, tuple[Task, Verification | None]]:
     """The issues that are tasks, each with its last verdict."""
-    board, found = house.board(), {}
+    board, found = context.board(), {}
     for number in numbers:
         try:
             found[number] = (board.get(number), board.last_verification(number))

@@ -18,18 +18,18 @@ _AT_ONCE = 500
 """Commits that git is asked for by one command."""
 
 
-async def past_of(house: ProjectContext, field: Mapping[int, IssueFacts]) -> tuple[Fact, ...]:
+async def past_of(context: ProjectContext, field: Mapping[int, IssueFacts]) -> tuple[Fact, ...]:
     """All that is known to have happened to these issues, oldest first."""
     reverts = {commit.reverted_by for facts in field.values() for commit in facts.commits if commit.reverted_by}
-    return chronicle(field, history(house.board().store), await _times(house, sorted(reverts)))
+    return chronicle(field, history(context.board().store), await _times(context, sorted(reverts)))
 
 
-async def _times(house: ProjectContext, commits: list[str]) -> dict[str, str]:
+async def _times(context: ProjectContext, commits: list[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for at in range(0, len(commits), _AT_ONCE):
         asked = commits[at : at + _AT_ONCE]
-        told = await house.layout.git.text("log", "--no-walk", "--format=%H %ct", *asked, "--")
-        for line in told.splitlines():
+        output = await context.layout.git.text("log", "--no-walk", "--format=%H %ct", *asked, "--")
+        for line in output.splitlines():
             sha, _, seconds = line.partition(" ")
             found[sha] = commit_time(seconds)
     return found

@@ -82,15 +82,15 @@ def now() -> str:
 class HouseEyes:
     """Looks at a repository, its agents, its runs. It changes nothing."""
 
-    def __init__(self, house: ProjectContext, base: str, board: FleetBoard) -> None:
-        self.house = house
+    def __init__(self, context: ProjectContext, base: str, board: FleetBoard) -> None:
+        self.context = context
         self.base = base
         self.board = board
         self._host = os.uname().nodename
 
     def discover(self) -> Discovered:
         """The agents that can be called, and the first problem of each that cannot."""
-        infos, broken = self.house.registry.agents()
+        infos, broken = self.context.registry.agents()
         offered = tuple(
             AgentOnOffer(
                 name=info.name,
@@ -106,10 +106,10 @@ class HouseEyes:
         return Discovered(agents=offered, broken={name: str(problems[0]) for name, problems in broken.items()})
 
     async def scan(self, position: ScanPosition | None) -> Scanned:
-        return await GitScan(self.house.layout).scan(self.base, position)
+        return await GitScan(self.context.layout).scan(self.base, position)
 
     async def commits(self, names: Iterable[str]) -> Scanned:
-        return await GitScan(self.house.layout).again(names)
+        return await GitScan(self.context.layout).again(names)
 
     async def around(self, branches: frozenset[str]) -> tuple[Mapping[str, str], str]:
         return await self._dirty(branches), await self._horizon()
@@ -117,11 +117,11 @@ class HouseEyes:
     async def _dirty(self, branches: frozenset[str]) -> dict[str, str]:
         if not branches:
             return {}
-        trees, found = GitWorkingTrees(self.house.layout), {}
-        there = {name: folder for name, folder in (await self.house.layout.checkouts()).items() if name in branches}
+        trees, found = GitWorkingTrees(self.context.layout), {}
+        there = {name: folder for name, folder in (await self.context.layout.checkouts()).items() if name in branches}
         for name, folder in list(there.items())[:_MOST_TREES]:
             try:
-                if folder.is_dir() and folder != self.house.layout.main and await trees.uncommitted(folder):
+                if folder.is_dir() and folder != self.context.layout.main and await trees.uncommitted(folder):
                     found[name] = str(folder)
             except GenbaError:
                 continue  # a tree that cannot be looked at tells nothing
@@ -130,18 +130,18 @@ class HouseEyes:
     async def _horizon(self) -> str:
         """The time of the newest commit behind which a shallow clone knows nothing."""
         try:
-            cut_off = (self.house.layout.git_dir / "shallow").read_text("ascii").split()[:_MOST_BOUNDARIES]
+            cut_off = (self.context.layout.git_dir / "shallow").read_text("ascii").split()[:_MOST_BOUNDARIES]
         except (OSError, ValueError):
             return ""
         if not cut_off:
             return ""
-        times = await self.house.layout.git.text("log", "--no-walk", "--format=%ct", *cut_off, "--")
+        times = await self.context.layout.git.text("log", "--no-walk", "--format=%ct", *cut_off, "--")
         return max((commit_time(each) for each in times.split()), default="")
 
     async def conditions(self, numbers: Collection[int]) -> Mapping[int, tuple[CompletionCondition, ...]]:
         from genba.wiring.facilitator.completion_conditions import conditions_of  # noqa: PLC0415  (only where something is in progress)
 
-        return await conditions_of(self.house, self.base, numbers)
+        return await conditions_of(self.context, self.base, numbers)
 
     @cached_property
     def _absent(self) -> frozenset[str]:
@@ -154,7 +154,7 @@ class HouseEyes:
         if session.executor:
             return session.executor not in self._absent
         if session.host in ("", self._host):
-            return bool(session.branch) and self.house.is_running(session.branch)
+            return bool(session.branch) and self.context.is_running(session.branch)
         return hours_between(session.heartbeat_at, now()) < _ALIVE_ELSEWHERE_HOURS
 
     def journals(self, position: str) -> Journals:
@@ -162,7 +162,7 @@ class HouseEyes:
         known = _runs.decode(position) if position else {}
         seen: dict[str, _Run] = {}
         runs: dict[int, list[SeenSession]] = {}
-        for path in self.house.journals()[:_MOST_JOURNALS]:
+        for path in self.context.journals()[:_MOST_JOURNALS]:
             run = seen[path.stem] = known.get(path.stem) or _Run()
             _read_on(path, run)
             if run.issue:
@@ -172,7 +172,7 @@ class HouseEyes:
         return Journals(runs=runs, position=msgspec.json.encode(seen).decode() if seen else "")
 
     def _session(self, name: str, run: _Run) -> SeenSession:
-        alive = not run.outcome and bool(run.branch) and self.house.is_running(run.branch)
+        alive = not run.outcome and bool(run.branch) and self.context.is_running(run.branch)
         return SeenSession(
             run=name,
             agent=run.agent,
@@ -226,22 +226,22 @@ def _uniform(text: str) -> str:
     return uniform(text)
 
 
-async def facilitator(house: ProjectContext) -> Facilitator:
+async def facilitator(context: ProjectContext) -> Facilitator:
     """The facilitator of this project."""
-    settings = house.project.fleet.facilitator
-    github = house.project.file.tracker.github
-    board = house.board(make=github is not None)
-    eyes = HouseEyes(house, await base_of(house), FleetBoard(board))
+    settings = context.project.fleet.facilitator
+    github = context.project.file.tracker.github
+    board = context.board(make=github is not None)
+    eyes = HouseEyes(context, await base_of(context), FleetBoard(board))
     manner = FacilitationMode(
-        project=house.project.name or house.layout.main.name,
-        worker=house.project.fleet.work.agent,
-        reviewer=house.project.fleet.review.agent,
+        project=context.project.name or context.layout.main.name,
+        worker=context.project.fleet.work.agent,
+        reviewer=context.project.fleet.review.agent,
         repository=github.repository if github is not None else "",
         everything=github is None or not (github.label or github.board),
-        stages=house.project.stages,
+        stages=context.project.stages,
         active_hours=settings.active_hours,
         stale_days=settings.stale_days,
-        keeping=Keeping(labels=settings.labels.by_state(), language=house.project.fleet.workflow.language),
+        keeping=Keeping(labels=settings.labels.by_state(), language=context.project.fleet.workflow.language),
     )
     return Facilitator(FieldBoard(board), eyes, manner, now)
 
@@ -249,22 +249,22 @@ async def facilitator(house: ProjectContext) -> Facilitator:
 def as_told(look: Look) -> dict[str, Any]:
     """The report for a program: the four outputs by their names, and what else was seen."""
     report = look.report
-    told: dict[str, Any] = msgspec.to_builtins(report)
-    del told["agents"], told["resting"]
+    values: dict[str, Any] = msgspec.to_builtins(report)
+    del values["agents"], values["resting"]
     registry = AgentsOnOffer(agents=report.agents, discovered_at=report.looked_at)
     over = {each.issue for each in report.assessments if each.over}
-    for each in told["assessments"]:
+    for each in values["assessments"]:
         each["command"] = "" if each["issue"] in over else look.moves.command_for(each["issue"])
     waiting = [{"issue": each.issue, "why": why} for each in report.assessments if (why := needs_a_person(each))]
-    return {**told, "agentRegistry": msgspec.to_builtins(registry), "attention": waiting}
+    return {**values, "agentRegistry": msgspec.to_builtins(registry), "attention": waiting}
 
 
-async def base_of(house: ProjectContext) -> str:
+async def base_of(context: ProjectContext) -> str:
     """The branch that work lands on: of the settings, of the checkout, or the one that people mean by it."""
-    named = house.project.fleet.merge.base_branch
+    named = context.project.fleet.merge.base_branch
     if named:
         return named
-    layout = house.layout
+    layout = context.layout
     head = await layout.git.run("symbolic-ref", "--quiet", "--short", "HEAD", git_dir=layout.git_dir, allow=(0, 1))
     current = head.stdout.strip()
     if current and not current.startswith("genba/"):
@@ -279,10 +279,14 @@ async def base_of(house: ProjectContext) -> str:
 
 
 def scope_of(
-    house: ProjectContext, label: str | None, project: int | None, owner: str | None, command: str = "genba facilitate"
+    context: ProjectContext,
+    label: str | None,
+    project: int | None,
+    owner: str | None,
+    command: str = "genba facilitate",
 ) -> Scope:
     """What is asked for, as far as the project has it."""
-    github = house.project.file.tracker.github
+    github = context.project.file.tracker.github
     if owner is not None and project is None:
         raise UsageError("--project-owner belongs to --project", hint=f"{command} --project 5 --project-owner acme")
     if project is None:
@@ -297,18 +301,18 @@ def scope_of(
 
 
 async def fresh_copy(
-    house: ProjectContext, scope: Scope, offline: bool, old_board: bool = True
+    context: ProjectContext, scope: Scope, offline: bool, old_board: bool = True
 ) -> tuple[Scope, tuple[str, ...]]:
     """Bring the copy of the tracker up to date. Where that cannot be, the copy serves, and its age is told.
 
     The scope that comes back names what was never read. Without `old_board` it has the issues of its board only where
     the board was read now. Raises NotFoundError where there is no such board.
     """
-    office = house.office()
+    office = context.office()
     if office is None:
         return scope, ()
     if offline:
-        kept = as_kept(house, scope, command=_facilitate(scope))
+        kept = as_kept(context, scope, command=_facilitate(scope))
         return kept, kept.unread or (_age(office),)
     refused = ""
     try:
@@ -316,7 +320,7 @@ async def fresh_copy(
             await office.synchronizer().sync(label=scope.label or None, board=scope.board)
         except StateConflictError as error:  # such as another process that reads the issues now; a board has no lease
             refused = error.message
-        scope = await _with_board(house, office, scope)
+        scope = await _with_board(context, office, scope)
     except NotFoundError:
         raise
     except (RecoverableError, AccessRefusedError, StateConflictError) as error:
@@ -325,18 +329,18 @@ async def fresh_copy(
         await office.close()
     if not refused:
         return scope, ()
-    kept = as_kept(house, scope, command="genba doctor")
+    kept = as_kept(context, scope, command="genba doctor")
     left = kept.unread or (_age(office), *(("the board is as it was read last",) if scope.board else ()))
     note = "; ".join((f"GitHub was not asked: {refused}", *left))
     return kept if old_board else scope, (note,)
 
 
-async def _with_board(house: ProjectContext, office: GitHubOffice, scope: Scope) -> Scope:
+async def _with_board(context: ProjectContext, office: GitHubOffice, scope: Scope) -> Scope:
     """The scope with the issues on its board, which are kept for a look that cannot ask for them."""
     if scope.board is None:
         return scope
     numbers = await _on_board(office, *scope.board)
-    FieldBoard(house.board()).set_position(_board_name(scope), msgspec.json.encode(sorted(numbers)).decode())
+    FieldBoard(context.board()).set_position(_board_name(scope), msgspec.json.encode(sorted(numbers)).decode())
     return msgspec.structs.replace(scope, numbers=numbers)
 
 
@@ -353,15 +357,15 @@ async def _on_board(office: GitHubOffice, owner: str, project: int) -> frozenset
             return frozenset(found)
 
 
-def as_kept(house: ProjectContext, scope: Scope, command: str = "genba sync") -> Scope:
+def as_kept(context: ProjectContext, scope: Scope, command: str = "genba sync") -> Scope:
     """The scope by what was read of the tracker before. It names what was never read, with a command that reads it."""
-    office = house.office()
+    office = context.office()
     if office is None:
         return scope
     unread: list[str] = [] if office.board().value("full_at") else [_NEVER_READ]
     if scope.board is not None:
         owner, project = scope.board
-        kept = FieldBoard(house.board()).positions().get(_board_name(scope), "")
+        kept = FieldBoard(context.board()).positions().get(_board_name(scope), "")
         if kept:
             scope = msgspec.structs.replace(scope, numbers=frozenset(reader(list[int]).decode(kept)))
         elif unread or not _is_copied(office, owner, project):
@@ -391,25 +395,25 @@ def _age(office: GitHubOffice) -> str:
 
 
 async def say(
-    house: ProjectContext,
+    context: ProjectContext,
     look: Look,
     words: Mapping[tuple[str, int], str] = MappingProxyType({}),
     *,
     offline: bool = False,
 ) -> Look:
     """Carry out what a look proposes, and send it where it lives elsewhere. See `Facilitator.apply` for `words`."""
-    report = await (await facilitator(house)).apply(look, words)
-    sent = await _send(house) if not offline else None
+    report = await (await facilitator(context)).apply(look, words)
+    sent = await _send(context) if not offline else None
     if sent is not None and (sent.left or sent.failed):
         why = sent.refused or sent.why or (sent.failed[0].error if sent.failed else "")
-        told = f"{sent.left + len(sent.failed)} still wait in the outbox: {why}   genba outbox list"
-        report = msgspec.structs.replace(report, incomplete=(*report.incomplete, told))
+        message = f"{sent.left + len(sent.failed)} still wait in the outbox: {why}   genba outbox list"
+        report = msgspec.structs.replace(report, incomplete=(*report.incomplete, message))
     return look.after(report)
 
 
-async def _send(house: ProjectContext) -> SendResult | None:
+async def _send(context: ProjectContext) -> SendResult | None:
     """Send what waits in the outbox, where the settings say so."""
-    office = house.office()
+    office = context.office()
     if office is None or not office.settings.send:
         return None
     try:

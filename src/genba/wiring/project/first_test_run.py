@@ -25,14 +25,14 @@ LIMIT_SECONDS = 300.0
 """For the setup, and then for the tests."""
 
 
-async def run_tests_once(house: ProjectContext, command: str, settings: str) -> CheckResult | None:
+async def run_tests_once(context: ProjectContext, command: str, settings: str) -> CheckResult | None:
     """The result of a test command on the newest commit, by settings that are not written yet; None without a commit.
 
     What is not committed is not seen, as in every verification.
     """
-    history = GitHistory(house.layout.git)
+    history = GitHistory(context.layout.git)
     words = ("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-    asked = await house.layout.git.run(*words, git_dir=house.layout.git_dir, allow=(0, 1, 128))
+    asked = await context.layout.git.run(*words, git_dir=context.layout.git_dir, allow=(0, 1, 128))
     commit = asked.stdout.strip()
     rules = rules_from(settings, "the settings")
     if not commit or rules is None:
@@ -47,7 +47,7 @@ async def run_tests_once(house: ProjectContext, command: str, settings: str) -> 
     limit = min(LIMIT_SECONDS, policy.setup_timeout_seconds)
     policy = msgspec.structs.replace(policy, goals=goals, setup_timeout_seconds=limit)
     mark = f"{VERIFYING}{os.getpid()}-{os.urandom(3).hex()}"
-    judge = verifier(house.layout, house.processes, Redactor(os.environ).text, mark, fence_for(house, Maker()))
+    judge = verifier(context.layout, context.processes, Redactor(os.environ).text, mark, fence_for(context, Maker()))
     subject = Subject(commit=commit, base=commit, branch="", base_branch="")
     verification = await judge.verify(subject, policy, lambda _result: None, fresh=True)
     return verification.results[0].result if verification.results else None

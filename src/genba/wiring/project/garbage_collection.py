@@ -39,7 +39,7 @@ _PATIENCE_SECONDS = 600.0
 
 
 async def collect(
-    house: ProjectContext, *, dry_run: bool, keep_days: int, now: datetime | None = None, rescued: bool = False
+    context: ProjectContext, *, dry_run: bool, keep_days: int, now: datetime | None = None, rescued: bool = False
 ) -> list[Collected]:
     """Clear away what tasks left that ended longer ago than `keep_days`; tells what went, and what stays and why.
 
@@ -47,17 +47,17 @@ async def collect(
     """
     moment = now or datetime.now(UTC)
     before = moment - timedelta(days=keep_days)
-    async with _alone(house.layout, dry_run):
-        runs = await asyncio.to_thread(_runs, house, before)
-        pieces = await GitHousekeeping(house.layout, runs, before.timestamp(), rescued).find()
+    async with _alone(context.layout, dry_run):
+        runs = await asyncio.to_thread(_runs, context, before)
+        pieces = await GitHousekeeping(context.layout, runs, before.timestamp(), rescued).find()
         done = [await _cleared(piece, dry_run) for piece in pieces]
         staying = {found.name for found in done if found.kept and found.kind == BRANCH}
-        files = await asyncio.to_thread(lambda: list(_files(house, runs, before, staying)))
+        files = await asyncio.to_thread(lambda: list(_files(context, runs, before, staying)))
         done += [await _cleared(piece, dry_run) for piece in files]
-        done += await asyncio.to_thread(_durable_runs, house, runs, before, dry_run)
+        done += await asyncio.to_thread(_durable_runs, context, runs, before, dry_run)
         if not dry_run:
-            done += await _forgotten(house, runs)
-            await asyncio.to_thread(sweep, house.layout, house.layout.own)
+            done += await _forgotten(context, runs)
+            await asyncio.to_thread(sweep, context.layout, context.layout.own)
     return done
 
 
@@ -81,13 +81,13 @@ async def _cleared(piece: Piece, dry_run: bool) -> Collected:
     return msgspec.structs.replace(piece.found, why=stays, kept=True) if stays else piece.found
 
 
-async def _forgotten(house: ProjectContext, runs: dict[str, RunFact]) -> list[Collected]:
+async def _forgotten(context: ProjectContext, runs: dict[str, RunFact]) -> list[Collected]:
     """What the remote has of sessions that are over, as far as other refs there have it too."""
-    remote = house.project.fleet.merge.remote
+    remote = context.project.fleet.merge.remote
     over = [fact for fact in runs.values() if fact.over and fact.branch]
     if not remote or not over:
         return []
-    sharing, found = Sharing(house.layout, remote), []
+    sharing, found = Sharing(context.layout, remote), []
     try:
         there = await sharing.listed()
         for fact in over:
@@ -99,9 +99,11 @@ async def _forgotten(house: ProjectContext, runs: dict[str, RunFact]) -> list[Co
     return found
 
 
-def _durable_runs(house: ProjectContext, runs: dict[str, RunFact], before: datetime, dry_run: bool) -> list[Collected]:
+def _durable_runs(
+    context: ProjectContext, runs: dict[str, RunFact], before: datetime, dry_run: bool
+) -> list[Collected]:
     """What the engine remembers of parts and merge turns that ended, of sessions that are over."""
-    if not house.has_board():
+    if not context.has_board():
         return []
     from genba.coordination.engine.durable_engine import Workflow, prune  # noqa: PLC0415  (without tasks: no database)
     from genba.domain.fleet.records import run_of_part  # noqa: PLC0415
@@ -110,23 +112,23 @@ def _durable_runs(house: ProjectContext, runs: dict[str, RunFact], before: datet
         run = run_of_part(workflow.id)
         return not run or (run in runs and runs[run].over)
 
-    project = house.board(make=False).store.project
+    project = context.board(make=False).store.project
     try:
-        count = prune(house.database(), project=project, before=before, may_go=may_go, dry_run=dry_run)
+        count = prune(context.database(), project=project, before=before, may_go=may_go, dry_run=dry_run)
     except GenbaError as error:
         return [Collected(kind="engine", name="durable runs", why=error.message, kept=True)]
     why = f"they ended before {before.date().isoformat()}"
     return [Collected(kind="engine", name=f"{count} durable runs", why=why)] if count else []
 
 
-def _runs(house: ProjectContext, before: datetime) -> dict[str, RunFact]:
+def _runs(context: ProjectContext, before: datetime) -> dict[str, RunFact]:
     """Everything that is known of the runs of this project: from the blackboard, and else from their journals."""
     found: dict[str, RunFact] = {}
     tasks: dict[int, tuple[TaskStatus, str]] = {}
-    if house.has_board():
+    if context.has_board():
         from genba.blackboard.fleet.ended_sessions import known_runs, known_tasks  # noqa: PLC0415  (without tasks: no database)
 
-        store = house.board(make=False).store
+        store = context.board(make=False).store
         tasks = store.read(known_tasks)
         for known in store.read(known_runs):
             over = known.ended and _is_before(known.since, before)
@@ -138,9 +140,9 @@ def _runs(house: ProjectContext, before: datetime) -> dict[str, RunFact]:
                 branch=known.branch,
                 base_branch=known.base_branch,
             )
-    for folder in sorted((house.layout.own / "runs").glob("*")):
+    for folder in sorted((context.layout.own / "runs").glob("*")):
         if folder.name not in found:
-            found[folder.name] = _by_journal(house.layout, folder, tasks, before)
+            found[folder.name] = _by_journal(context.layout, folder, tasks, before)
     return found
 
 
@@ -168,9 +170,11 @@ def _by_journal(
     lock = layout.branch_lock(fact.branch)
     if not isinstance(last, RunEnded) and is_held(lock):
         return msgspec.structs.replace(fact, why="it runs")
-    over, told = _is_before(last.time, before), _end_of(last)
+    over, result = _is_before(last.time, before), _end_of(last)
     completed = isinstance(last, RunEnded) and last.outcome is Outcome.COMPLETED
-    why = told if over else f"{told}; go on: genba run --resume {folder.name}   clear it away: genba gc --keep-days 0"
+    why = (
+        result if over else f"{result}; go on: genba run --resume {folder.name}   clear it away: genba gc --keep-days 0"
+    )
     return msgspec.structs.replace(fact, over=over, why=why, listed=not completed)
 
 
@@ -211,9 +215,9 @@ def _journal_of(folder: Path) -> Path | None:
     return path if path.name == f"{folder.name}{SUFFIX}" and path.is_file() else None
 
 
-def _files(house: ProjectContext, runs: dict[str, RunFact], before: datetime, staying: set[str]) -> Iterator[Piece]:
+def _files(context: ProjectContext, runs: dict[str, RunFact], before: datetime, staying: set[str]) -> Iterator[Piece]:
     """Journals, the folders of runs, and the logs of goals."""
-    layout = house.layout
+    layout = context.layout
     for folder in sorted((layout.own / "runs").glob("*")):
         fact = runs.get(folder.name)
         if fact is None or not fact.over or (fact.branch in staying and not fact.recorded):
@@ -225,7 +229,7 @@ def _files(house: ProjectContext, runs: dict[str, RunFact], before: datetime, st
             yield Piece(msgspec.structs.replace(found, why="an agent of it still runs", kept=True))
             continue
         yield Piece(found, _Throwing(layout, folder.name, *([journal] if journal is not None else []), folder))
-    logs = _old_logs(house, before)
+    logs = _old_logs(context, before)
     if logs:
         found = Collected(
             kind="goal logs",
@@ -237,13 +241,13 @@ def _files(house: ProjectContext, runs: dict[str, RunFact], before: datetime, st
     yield from _left_indexes(layout, before)
 
 
-def _old_logs(house: ProjectContext, before: datetime) -> list[Path]:
+def _old_logs(context: ProjectContext, before: datetime) -> list[Path]:
     in_use: set[str] = set()
-    if house.has_board():
+    if context.has_board():
         from genba.blackboard.fleet.ended_sessions import logs_in_use  # noqa: PLC0415  (see _runs)
 
-        in_use = house.board(make=False).store.read(logs_in_use)
-    goals = house.layout.own / "goals"
+        in_use = context.board(make=False).store.read(logs_in_use)
+    goals = context.layout.own / "goals"
     files = [path for path in goals.glob("*") if path.is_file() and path.stat().st_mtime < before.timestamp()]
     return [path for path in files if not any(path.name.startswith(name) for name in in_use)]
 

@@ -32,9 +32,9 @@ class ChannelCheck(msgspec.Struct, frozen=True, kw_only=True):
     hint: str = ""
 
 
-def channel_checks(house: ProjectContext, environment: Mapping[str, str] = os.environ) -> tuple[ChannelCheck, ...]:
+def channel_checks(context: ProjectContext, environment: Mapping[str, str] = os.environ) -> tuple[ChannelCheck, ...]:
     """The channels that the settings name. Nothing is sent, and of secrets only the names are told."""
-    settings = house.project.fleet.notify
+    settings = context.project.fleet.notify
     found = []
     if settings.webhook is not None:
         found.append(_webhook_check(settings.webhook, environment))
@@ -47,24 +47,24 @@ def channel_checks(house: ProjectContext, environment: Mapping[str, str] = os.en
     return tuple(found)
 
 
-def notifier_of(house: ProjectContext, tell: Callable[[str], None] = lambda _told: None) -> Notifier | None:
+def notifier_of(context: ProjectContext, tell: Callable[[str], None] = lambda _told: None) -> Notifier | None:
     """Who sends the notices of a project from this process; None where it has no channel for them.
 
     An agent has none: people are told by processes that people started.
     """
     if os.environ.get("GENBA_RUN"):
         return None
-    usable = {check.name for check in channel_checks(house) if not check.problem}
+    usable = {check.name for check in channel_checks(context) if not check.problem}
     if not usable:
         return None
     from genba.blackboard.fleet.notifications import NoticeBoard  # noqa: PLC0415  (only with notices)
     from genba.connections.journal.redaction import Redactor  # noqa: PLC0415
     from genba.coordination.scheduler.notifications import Notifier  # noqa: PLC0415
 
-    settings = house.project.fleet.notify
+    settings = context.project.fleet.notify
     return Notifier(
-        NoticeBoard(house.board().store.impatient()),
-        _channels(house, settings, usable),
+        NoticeBoard(context.board().store.impatient()),
+        _channels(context, settings, usable),
         settings,
         redact=Redactor({**os.environ, **_secrets(settings)}).text,
         tell=tell,
@@ -72,12 +72,14 @@ def notifier_of(house: ProjectContext, tell: Callable[[str], None] = lambda _tol
 
 
 @contextlib.asynccontextmanager
-async def notices_sent(house: ProjectContext, tell: Callable[[str], None] = lambda _told: None) -> AsyncIterator[None]:
+async def notices_sent(
+    context: ProjectContext, tell: Callable[[str], None] = lambda _told: None
+) -> AsyncIterator[None]:
     """Send notices beside whatever is done meanwhile, and those that are due in the end."""
-    for check in channel_checks(house):
+    for check in channel_checks(context):
         if check.problem:
             tell(f"notices by {check.name}: {check.problem}{f'; {check.hint}' if check.hint else ''}")
-    notifier = notifier_of(house, tell)
+    notifier = notifier_of(context, tell)
     if notifier is None:
         yield
         return
@@ -91,23 +93,23 @@ async def notices_sent(house: ProjectContext, tell: Callable[[str], None] = lamb
             await running
 
 
-def newest_notices(house: ProjectContext, most: int = 50) -> tuple[NoticeEntry, ...]:
+def newest_notices(context: ProjectContext, most: int = 50) -> tuple[NoticeEntry, ...]:
     """The newest notices first; a mere look makes no blackboard."""
-    if not house.has_board():
+    if not context.has_board():
         return ()
     from genba.blackboard.fleet.notifications import NoticeBoard  # noqa: PLC0415  (a project without tasks has no database)
 
-    return NoticeBoard(house.board(make=False).store).newest(most)
+    return NoticeBoard(context.board(make=False).store).newest(most)
 
 
-def retry_notices(house: ProjectContext) -> int:
+def retry_notices(context: ProjectContext) -> int:
     """Try again what was given up; how many they are."""
     from genba.blackboard.fleet.notifications import NoticeBoard  # noqa: PLC0415  (see above)
 
-    return NoticeBoard(house.board().store).retry()
+    return NoticeBoard(context.board().store).retry()
 
 
-def _channels(house: ProjectContext, settings: NotifySettings, usable: set[str]) -> dict[str, Channel]:
+def _channels(context: ProjectContext, settings: NotifySettings, usable: set[str]) -> dict[str, Channel]:
     channels: dict[str, Channel] = {}
     if settings.webhook is not None and "webhook" in usable:
         from genba.connections.notifications.webhook import WebhookChannel  # noqa: PLC0415  (only with a webhook)
@@ -117,7 +119,7 @@ def _channels(house: ProjectContext, settings: NotifySettings, usable: set[str])
     if "desktop" in usable:
         from genba.connections.notifications.desktop import DesktopChannel  # noqa: PLC0415  (only with a desktop)
 
-        channels["desktop"] = DesktopChannel(house.processes, os.environ, sys.platform, str(house.layout.top))
+        channels["desktop"] = DesktopChannel(context.processes, os.environ, sys.platform, str(context.layout.top))
     return channels
 
 
@@ -126,15 +128,15 @@ def _webhook_check(webhook: WebhookSettings, environment: Mapping[str, str]) -> 
 
     url = _address(webhook, environment)
     if not url:
-        told = f"no address: {webhook.url_env} is not set"
-        return ChannelCheck(name="webhook", problem=told, hint=f"export {webhook.url_env}=https://…")
+        message = f"no address: {webhook.url_env} is not set"
+        return ChannelCheck(name="webhook", problem=message, hint=f"export {webhook.url_env}=https://…")
     problem = url_problem(url, webhook.plain_http)
     where = "notify.webhook.url" if webhook.url is not None else webhook.url_env
     if problem:
         return ChannelCheck(name="webhook", problem=f"{where}: {problem}", hint="use an address with https://")
     if webhook.secret_env and not _secret(webhook, environment):
-        told = f"no secret to sign with: {webhook.secret_env} is not set"
-        return ChannelCheck(name="webhook", problem=told, hint=f"export {webhook.secret_env}=…")
+        message = f"no secret to sign with: {webhook.secret_env} is not set"
+        return ChannelCheck(name="webhook", problem=message, hint=f"export {webhook.secret_env}=…")
     signed = f"signed with {webhook.secret_env}" if webhook.secret_env else "not signed"
     return ChannelCheck(name="webhook", detail=f"{host_of(url)}, {signed}")
 

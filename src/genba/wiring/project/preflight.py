@@ -36,7 +36,7 @@ def in_the_way(command: str, folder: Path, environment_path: str | None) -> str:
         look = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({words[2].partition('.')[0]!r}) is None)"
         own = {"PATH": environment_path or os.defpath}
         try:
-            told = subprocess.run(
+            result = subprocess.run(
                 [found, "-I", "-c", look],
                 check=False,
                 capture_output=True,
@@ -46,7 +46,7 @@ def in_the_way(command: str, folder: Path, environment_path: str | None) -> str:
             )
         except subprocess.TimeoutExpired:
             return f"{program} does not start"
-        return "" if told.returncode == 0 else f"{program} has no module {words[2]}"
+        return "" if result.returncode == 0 else f"{program} has no module {words[2]}"
     return ""
 
 
@@ -76,11 +76,11 @@ def remedy(problem: str) -> str:
     return known.get(program, "")
 
 
-def goals_in_the_way(house: "ProjectContext", environment_path: str | None) -> Iterator[tuple[str, str, str]]:
+def goals_in_the_way(context: "ProjectContext", environment_path: str | None) -> Iterator[tuple[str, str, str]]:
     """The goals of the Definition of Done that cannot be checked here: each with its command, and why."""
     from genba.connections.goals.detection import detect_in  # noqa: PLC0415  (only who looks)
 
-    rules, top = house.project.rules, house.layout.top
+    rules, top = context.project.rules, context.layout.top
     detected = detect_in(top)
     by_type = {"lint_passes": detected.lint, "build_succeeds": detected.build, "tests_pass": detected.test}
     from genba.domain.goals.goal import goal_type  # noqa: PLC0415

@@ -156,9 +156,9 @@ class ProjectContext:
             raise ConfigurationError(problems, hint=f"genba agent check {definition.name}")
         adapter = kind(settings, Path(definition.folder))
         look = getattr(adapter, "problem", None)  # adapters of other packages may have none
-        told = look(without_own_tools(os.environ, *self.layout.folders)) if look is not None else ""
-        if told:
-            problem = Problem(source, "runner.adapter.command", told, "check runner.adapter")
+        message = look(without_own_tools(os.environ, *self.layout.folders)) if look is not None else ""
+        if message:
+            problem = Problem(source, "runner.adapter.command", message, "check runner.adapter")
             raise ConfigurationError((problem,), hint=f"genba agent show {definition.name} --explain")
         return adapter
 
@@ -307,8 +307,8 @@ class ProjectContext:
             )
         self._check_forge(plan.definition.file.runner.execution.finalize)
         if plan.issue is None and any(isinstance(part, ExternalState) for part in walk(plan.definition.completion)):
-            told = "externalState works on an issue, and none was given"
-            raise ConfigurationError((Problem("command line", "--issue", told),))
+            message = "externalState works on an issue, and none was given"
+            raise ConfigurationError((Problem("command line", "--issue", message),))
 
     def _check_forge(self, finalize: Finalize) -> None:
         command, github = self.project.file.forge, self.project.file.tracker.github
@@ -321,8 +321,8 @@ class ProjectContext:
         }
         asked = next((name for name, given in only_there.items() if given), "")
         if finalize.create_pr and asked and (command is not None or github is None):
-            told = "a command opens pull requests as it says itself: this takes tracker.github, and no forge"
-            raise ConfigurationError((Problem("", f"runner.execution.finalize.{asked}", told),))
+            message = "a command opens pull requests as it says itself: this takes tracker.github, and no forge"
+            raise ConfigurationError((Problem("", f"runner.execution.finalize.{asked}", message),))
 
     def resumed(self, run: str, limits: dict[str, Any]) -> RunPlan:
         """The plan of a run that was cut off: its own frozen definition, and the state that its journal tells."""

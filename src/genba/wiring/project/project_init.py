@@ -86,7 +86,7 @@ TryTests = Callable[[str, str], CheckResult | None]
 
 
 def plan(
-    house: ProjectContext,
+    context: ProjectContext,
     *,
     name: str = "",
     adapter: str = "",
@@ -97,16 +97,16 @@ def plan(
 
     With `try_tests` the proposed test command is run once. One that runs no test, or cannot be run, is left out.
     """
-    top = house.layout.top
+    top = context.layout.top
     there = next((file for file in CONFIG_FILES if (top / file).exists()), "")
     if there and repository is None:
         raise StateConflictError(
             f"this project has settings: {there}", unchanged="nothing was changed.", hint="genba doctor"
         )
     if not there:
-        return _first(house, name or top.name, adapter, repository, try_tests)
+        return _first(context, name or top.name, adapter, repository, try_tests)
     assert repository is not None  # noqa: S101  (looked at just above)
-    known = house.project.file.tracker.github
+    known = context.project.file.tracker.github
     if known is not None:
         raise StateConflictError(
             f"{there} has a tracker: {known.repository}",
@@ -115,16 +115,18 @@ def plan(
         )
     text = "\n".join(_tracker(repository.name, repository.url)) + "\n"
     named = repository.name
-    return Founded(path=there, project=house.project.name, repository=named, url=repository.url, added=True, text=text)
+    return Founded(
+        path=there, project=context.project.name, repository=named, url=repository.url, added=True, text=text
+    )
 
 
-def write(house: ProjectContext, planned: Founded) -> None:
+def write(context: ProjectContext, planned: Founded) -> None:
     """Write what was planned. What is there by now is left alone."""
-    house.refuse_links(house.layout.top / planned.path)
+    context.refuse_links(context.layout.top / planned.path)
     if planned.added:
-        _add_tracker(house, planned)
+        _add_tracker(context, planned)
         return
-    path = house.layout.top / planned.path
+    path = context.layout.top / planned.path
     if path.exists():
         raise StateConflictError(
             f"this project has settings: {planned.path}", unchanged="nothing was changed.", hint="genba doctor"
@@ -133,10 +135,10 @@ def write(house: ProjectContext, planned: Founded) -> None:
 
 
 def _first(
-    house: ProjectContext, name: str, adapter: str, repository: Repository | None, try_tests: TryTests | None
+    context: ProjectContext, name: str, adapter: str, repository: Repository | None, try_tests: TryTests | None
 ) -> Founded:
-    top = house.layout.top
-    path = passed_on(os.environ, *house.layout.folders).get("PATH", os.defpath)
+    top = context.layout.top
+    path = passed_on(os.environ, *context.layout.folders).get("PATH", os.defpath)
     texts, names = look_in(top, (*CI_FILES, "composer.json"))
     has_pytest = not in_the_way("python3 -m pytest", top, path)
     style = python_tests_style(python_tests(top))
@@ -263,14 +265,14 @@ def _quoted(text: str) -> str:
     return text if plain else msgspec.json.encode(text).decode()
 
 
-def _add_tracker(house: ProjectContext, planned: Founded) -> None:
+def _add_tracker(context: ProjectContext, planned: Founded) -> None:
     """The lines of the user stay as they are; what is new comes after them, and is tried before it is kept."""
-    path = house.layout.top / planned.path
+    path = context.layout.top / planned.path
     before = path.read_text(encoding="utf-8")
     gap = "" if before.endswith("\n") or not before else "\n"
     place(path, f"{before}{gap}\n{planned.text}")
     try:
-        load_project(house.layout.top)
+        load_project(context.layout.top)
     except GenbaError as error:
         place(path, before)
         raise StateConflictError(
@@ -280,12 +282,12 @@ def _add_tracker(house: ProjectContext, planned: Founded) -> None:
         ) from error
 
 
-def repository_of(house: ProjectContext, word: str) -> Repository:
+def repository_of(context: ProjectContext, word: str) -> Repository:
     """The repository that somebody names: `owner/name`, an address, or nothing, which is that of a remote."""
     if not word:
-        return _of_remote(house)
+        return _of_remote(context)
     if _REPOSITORY.fullmatch(word):
-        near = _address_of_remote(house)
+        near = _address_of_remote(context)
         return _at(near) if near is not None and near["name"].lower() == word.lower() else Repository(word)
     match = _ADDRESS.fullmatch(word)
     if match is None or not (match["scheme"] or "@" in word or _HOST.fullmatch(match["host"])):
@@ -295,8 +297,8 @@ def repository_of(house: ProjectContext, word: str) -> Repository:
     return _at(match)
 
 
-def _of_remote(house: ProjectContext) -> Repository:
-    match = _address_of_remote(house)
+def _of_remote(context: ProjectContext) -> Repository:
+    match = _address_of_remote(context)
     if match is None:
         raise NotFoundError(
             "this repository has no remote origin, or none on GitHub",
@@ -306,11 +308,11 @@ def _of_remote(house: ProjectContext) -> Repository:
     return _at(match)
 
 
-def _address_of_remote(house: ProjectContext) -> re.Match[str] | None:
+def _address_of_remote(context: ProjectContext) -> re.Match[str] | None:
     """What the remote origin says; None where there is none, or none of a host."""
-    told = ask_git(house.layout.top, "remote", "get-url", "origin")
-    address = told.stdout.strip()
-    return _ADDRESS.fullmatch(address) if told.returncode == 0 and not Path(address).exists() else None
+    output = ask_git(context.layout.top, "remote", "get-url", "origin")
+    address = output.stdout.strip()
+    return _ADDRESS.fullmatch(address) if output.returncode == 0 and not Path(address).exists() else None
 
 
 def _at(address: re.Match[str]) -> Repository:

@@ -30,26 +30,26 @@ class _Process:
 _HERE = _Process()
 
 
-def listening(house: ProjectContext, run: str) -> Listener:
+def listening(context: ProjectContext, run: str) -> Listener:
     """Who makes spans of the events of a run. Refused where the packages for it are not installed."""
-    telemetry = _opened(house)
+    telemetry = _opened(context)
     from genba.connections.telemetry.runs import RunTelemetry  # noqa: PLC0415  (off by default)
 
     left = _HERE.runs.pop(run, None)
     if left is not None:
         left.end()
     _HERE.runs = {known: other for known, other in _HERE.runs.items() if other.is_open}
-    _HERE.runs[run] = heard = RunTelemetry(telemetry, run, house.project.file.telemetry.content)
+    _HERE.runs[run] = heard = RunTelemetry(telemetry, run, context.project.file.telemetry.content)
     return heard
 
 
 def heard_by_fleet(
-    house: ProjectContext, listener: Callable[[FleetEvent], None], picture: Callable[[], FleetPicture]
+    context: ProjectContext, listener: Callable[[FleetEvent], None], picture: Callable[[], FleetPicture]
 ) -> Callable[[FleetEvent], None]:
     """The same listener; where telemetry is on, one that hears it too."""
-    if not house.project.file.telemetry.enabled:
+    if not context.project.file.telemetry.enabled:
         return listener
-    telemetry = _opened(house)
+    telemetry = _opened(context)
     from genba.connections.telemetry.fleet import FleetTelemetry  # noqa: PLC0415  (off by default)
 
     measured = FleetTelemetry(telemetry, picture)
@@ -67,9 +67,9 @@ def close() -> str:
         return ""
     for run in _HERE.runs.values():
         run.end()
-    told, _HERE.telemetry = _HERE.telemetry.close(), None
+    result, _HERE.telemetry = _HERE.telemetry.close(), None
     _HERE.runs.clear()
-    return f"telemetry was not sent, or not all of it: {told}" if told else ""
+    return f"telemetry was not sent, or not all of it: {result}" if result else ""
 
 
 def check(environment: Mapping[str, str]) -> tuple[str, str, str]:
@@ -85,13 +85,13 @@ def check(environment: Mapping[str, str]) -> tuple[str, str, str]:
     return f"to {collector(environment)}", "", ""
 
 
-def _opened(house: ProjectContext) -> Telemetry:
+def _opened(context: ProjectContext) -> Telemetry:
     if _HERE.telemetry is None:
         try:
             from genba.connections.telemetry.sending import open_telemetry  # noqa: PLC0415  (off by default)
         except ImportError as error:
-            told = "the packages for it are not installed"
-            problem = Problem(house.project.source, "telemetry.enabled", told, _INSTALL)
+            message = "the packages for it are not installed"
+            problem = Problem(context.project.source, "telemetry.enabled", message, _INSTALL)
             raise ConfigurationError((problem,), hint=_INSTALL) from error
         _HERE.telemetry = open_telemetry(os.environ)
     return _HERE.telemetry

@@ -34,52 +34,52 @@ class Maker(msgspec.Struct, frozen=True, kw_only=True):
     run: str = ""
 
 
-def maker_of_branch(house: ProjectContext, branch: str) -> Maker:
+def maker_of_branch(context: ProjectContext, branch: str) -> Maker:
     """The newest session on a branch: by the journals of this machine, or by the tasks of the project."""
-    for journal in islice(house.journals(), _NEWEST_JOURNALS) if branch else ():
+    for journal in islice(context.journals(), _NEWEST_JOURNALS) if branch else ():
         started = _started(journal)
         if started is not None and started.workspace.branch == branch:
             return Maker(agent=started.agent, run=started.run)
-    numbers = house.board().tasks_of_branch(branch) if branch and house.has_board() else ()
+    numbers = context.board().tasks_of_branch(branch) if branch and context.has_board() else ()
     for number in numbers:
-        session = house.board().newest_session(number)
+        session = context.board().newest_session(number)
         if session.branch == branch:
             return Maker(agent=session.agent, run=session.run)
     return Maker()
 
 
-def fence_for(house: ProjectContext, maker: Maker) -> GoalSandbox | None:
+def fence_for(context: ProjectContext, maker: Maker) -> GoalSandbox | None:
     """The sandbox of the goals that check some work; None where neither the project nor its maker has one."""
-    own = _quarters(house, maker.agent)
-    kinds = (kind for kind in _kinds(house, maker, own) if kind is not None and kind.has_walls)
-    return house.fence(next(kinds, SandboxKind.WORKTREE), agent=own)
+    own = _quarters(context, maker.agent)
+    kinds = (kind for kind in _kinds(context, maker, own) if kind is not None and kind.has_walls)
+    return context.fence(next(kinds, SandboxKind.WORKTREE), agent=own)
 
 
-def _kinds(house: ProjectContext, maker: Maker, own: AgentEnvironment | None) -> Iterator[SandboxKind | None]:
-    yield _recorded(house, maker.run)
+def _kinds(context: ProjectContext, maker: Maker, own: AgentEnvironment | None) -> Iterator[SandboxKind | None]:
+    yield _recorded(context, maker.run)
     yield own.kind if own is not None else None
-    yield kind_for(house.project, house.layout, house.processes)
-    for name in house.registry.folders():
-        each = _quarters(house, name)
+    yield kind_for(context.project, context.layout, context.processes)
+    for name in context.registry.folders():
+        each = _quarters(context, name)
         yield each.kind if each is not None else None
 
 
-def _quarters(house: ProjectContext, agent: str) -> AgentEnvironment | None:
+def _quarters(context: ProjectContext, agent: str) -> AgentEnvironment | None:
     """What the definition of an agent says; None where there is none that can be read."""
     if not agent:
         return None
     try:
-        return house.registry.load(agent).quarters
+        return context.registry.load(agent).quarters
     except (ConfigurationError, NotFoundError):
         return None
 
 
-def _recorded(house: ProjectContext, run: str) -> SandboxKind | None:
+def _recorded(context: ProjectContext, run: str) -> SandboxKind | None:
     """The kind of sandbox that a session began in, where its journal is on this machine."""
     if not run:
         return None
     try:
-        journal = Path((house.layout.run_folder(run) / "journal").read_text("utf-8"))
+        journal = Path((context.layout.run_folder(run) / "journal").read_text("utf-8"))
     except OSError:
         return None
     started = _started(journal)

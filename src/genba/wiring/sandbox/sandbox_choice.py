@@ -45,9 +45,9 @@ def choose(definition: AgentDefinition, layout: RepositoryLayout, processes: Pro
         and not accepts_risk
     ):
         why = f": {choice.fallen_back}" if choice.fallen_back else ""
-        told = f"bypassPermissions without walls would let the agent do on this machine whatever you can do{why}"
+        message = f"bypassPermissions without walls would let the agent do on this machine whatever you can do{why}"
         source = definition.sources.get("runner.boundaries.permissionMode", definition.sources["name"])
-        raise ConfigurationError((Problem(source, "runner.boundaries.permissionMode", told, _RISK),))
+        raise ConfigurationError((Problem(source, "runner.boundaries.permissionMode", message, _RISK),))
     return choice
 
 
@@ -60,11 +60,11 @@ def _chosen(
 ) -> Choice:
     if not isolated:
         if wanted is not None and wanted.has_walls:
-            told = f"{wanted} needs a working tree of its own: runner.execution.worktree.enabled is false"
+            message = f"{wanted} needs a working tree of its own: runner.execution.worktree.enabled is false"
             source = definition.sources.get("runner.execution.worktree.enabled", definition.sources["name"])
-            raise ConfigurationError((Problem(source, "runner.execution.worktree.enabled", told),))
-        told = "it works in your own checkout" if wanted is None else ""
-        return Choice(kind=SandboxKind.WORKTREE, fallen_back=told)
+            raise ConfigurationError((Problem(source, "runner.execution.worktree.enabled", message),))
+        message = "it works in your own checkout" if wanted is None else ""
+        return Choice(kind=SandboxKind.WORKTREE, fallen_back=message)
     if wanted is None:
         problem = _trial(layout, processes)
         return Choice(kind=SandboxKind.WORKTREE if problem else SandboxKind.BUBBLEWRAP, fallen_back=problem)

@@ -59,13 +59,13 @@ class Ready:
         )
         done = await session.processes.run(command, _unheard)
         if done.violations:
-            told = "; ".join(each.detail for each in done.violations)
-            raise UnrecoverableError(f"{what} failed: it {told}", hint=f"genba run --resume {session.run}")
+            message = "; ".join(each.detail for each in done.violations)
+            raise UnrecoverableError(f"{what} failed: it {message}", hint=f"genba run --resume {session.run}")
         if done.ending is not Ending.EXITED or done.code != 0:
-            said = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.code}").splitlines()[-1][:300]
+            output = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.code}").splitlines()[-1][:300]
             ended = "" if done.ending is Ending.EXITED else f" ({done.ending.replace('_', ' ')})"
             again = f"mend it, and start a new run: this one keeps the {what} that it began with"
-            raise UnrecoverableError(f"{what} failed{ended}: {said}", hint=again)
+            raise UnrecoverableError(f"{what} failed{ended}: {output}", hint=again)
 
     async def _copy(self, session: AgentSession) -> None:
         """Through a folder that both sides see: the tree itself may only be there inside the walls."""
@@ -112,8 +112,8 @@ def making_ready(plan: AgentEnvironment, folder: Path, top: Path, ignored: Ignor
     from genba.connections.processes.ports import reserved_ports  # noqa: PLC0415  (only who asks for ports pays)
 
     with reserved_ports(plan.ports) as ports:
-        told = {"GENBA_PORT_FIRST": str(ports[0]), "GENBA_PORT_LAST": str(ports[-1]), "PORT": str(ports[0])}
-        yield Ready(plan, folder, top, ignored, {**variables, **told})
+        values = {"GENBA_PORT_FIRST": str(ports[0]), "GENBA_PORT_LAST": str(ports[-1]), "PORT": str(ports[0])}
+        yield Ready(plan, folder, top, ignored, {**variables, **values})
 
 
 def _unheard(_stream: str, _line: str) -> None:

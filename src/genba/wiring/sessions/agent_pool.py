@@ -61,13 +61,13 @@ class ProjectAgentPool:
 
     def __init__(
         self,
-        house: ProjectContext,
+        context: ProjectContext,
         board: FleetBoard,
         me: WorkerContext,
         base_branch: str,
         on_board: BoardFilter | None = None,
     ) -> None:
-        self.house = house
+        self.context = context
         self.board = board
         self.base_branch = base_branch
         self.on_board = on_board
@@ -76,10 +76,10 @@ class ProjectAgentPool:
         """Agents that only read, and work here because they are the stage of a type of task."""
         self.asks = False
         """Whether one of them asks for its next action."""
-        infos, broken = self.house.registry.agents()
+        infos, broken = self.context.registry.agents()
         self.broken = {name: problems[0] for name, problems in broken.items()}
         """By the name of an agent that cannot be read: the first of its problems."""
-        stages = house.project.stages
+        stages = context.project.stages
         self._me = msgspec.structs.replace(me, agents=self._agents(infos), stages=stages)
 
     async def me(self, running: int) -> WorkerContext:
@@ -89,9 +89,9 @@ class ProjectAgentPool:
 
     def _agents(self, infos: tuple[AgentInfo, ...]) -> tuple[Agent, ...]:
         found = []
-        named = {agent for stages in self.house.project.stages.values() for agent in stages}
+        named = {agent for stages in self.context.project.stages.values() for agent in stages}
         for info in infos:
-            definition = self.house.registry.load(info.name)
+            definition = self.context.registry.load(info.name)
             if info.name in named and definition.only_reads and not definition.joins_fleets:
                 self._readers.add(info.name)
             if definition.joins_fleets or info.name in self._readers:
@@ -107,13 +107,13 @@ class ProjectAgentPool:
         return tuple(found)
 
     def _provider(self, definition: AgentDefinition) -> str:
-        return provider_of(self.house, definition)
+        return provider_of(self.context, definition)
 
     def _resources(self) -> Resources:
         import psutil  # noqa: PLC0415  (slow to import)
 
         memory = psutil.virtual_memory().available >> 20
-        places = (self.house.layout.common, tempfile.gettempdir())
+        places = (self.context.layout.common, tempfile.gettempdir())
         disk = min(shutil.disk_usage(place).free for place in places) >> 20
         return Resources(free_memory_mb=memory, free_disk_mb=disk)
 
@@ -122,13 +122,13 @@ class ProjectAgentPool:
         if task is None:
             raise NotFoundError(f"there is no task #{move.task}", hint="genba task list")
         subject = field.tasks.get(task.review_of, task) if task.review_of is not None else task
-        base_branch = await base_branch_of(self.house, self.base_branch, subject, field)
-        at_stage = move.agent in self.house.project.stages.get(task.type, ())
+        base_branch = await base_branch_of(self.context, self.base_branch, subject, field)
+        at_stage = move.agent in self.context.project.stages.get(task.type, ())
         definition = self._definition(move.agent, self._held_to(move.purpose, base_branch, at_stage))
         plan = SessionPlan(
             definition=definition,
             parameters=await self._parameters(definition, task, subject, move.purpose, base_branch),
-            project=self.house.project.name,
+            project=self.context.project.name,
             branch=branch_of(task, move.purpose, field),
             base_branch=base_branch,
             start_at=task.review_commit if move.purpose is Purpose.REVIEW else "",
@@ -146,8 +146,8 @@ class ProjectAgentPool:
         """Whoever works holds the lock of the branch, until the last moment when its process alone is left."""
         if session.host != os.uname().nodename:
             return None
-        process = self.house.board().start_of(session.run).process
-        return not self.house.is_running(session.branch) and not process_lives(process, session.heartbeat_at)
+        process = self.context.board().start_of(session.run).process
+        return not self.context.is_running(session.branch) and not process_lives(process, session.heartbeat_at)
 
     def _definition(self, agent: str, held_to: tuple[dict[str, Any], ...]) -> AgentDefinition:
         """An agent as its files say now. Those that begin at one time begin with the same one."""
@@ -155,8 +155,8 @@ class ProjectAgentPool:
         if key in self._read and moment - self._read[key][0] < _MOMENT_SECONDS:
             return self._read[key][1]
         layers = [Layer(_FLEET, values) for values in held_to if values is not AS_STAGE or agent in self._readers]
-        definition = self.house.registry.load(agent, layers)
-        self.house.check(definition)
+        definition = self.context.registry.load(agent, layers)
+        self.context.check(definition)
         self._read[key] = (moment, definition)
         return definition
 
@@ -168,50 +168,50 @@ class ProjectAgentPool:
         declared = definition.file.parameters
         if purpose is Purpose.PLAN:
             limits = await asyncio.to_thread(self.plan_limits, task)
-            return {**given, **plan_parameters(task, limits, declared, self.house.project.language)}
+            return {**given, **plan_parameters(task, limits, declared, self.context.project.language)}
         if purpose is Purpose.REVIEW:
             last = await asyncio.to_thread(self.board.board.last_verification, subject.number)
-            language = self.house.project.language
+            language = self.context.project.language
             return {**given, **review_parameters(task, subject, base_branch, last, declared, language)}
         return given
 
     def plan_limits(self, task: Task) -> PlanLimits:
         """What a plan of this task is held to."""
-        rules = self.house.project.rules
+        rules = self.context.project.rules
         agents = tuple(agent.name for agent in self._me.agents)
-        return limits_of(self.board, task, self.house.project.fleet.decompose, agents, known_types(rules))
+        return limits_of(self.board, task, self.context.project.fleet.decompose, agents, known_types(rules))
 
     async def handover(self, task: int) -> str:
-        return await asyncio.to_thread(note_for, self.board, task, language=self.house.project.language)
+        return await asyncio.to_thread(note_for, self.board, task, language=self.context.project.language)
 
     def stages(self) -> dict[str, tuple[str, ...]]:
         return self._me.stages
 
     async def close_landed(self, run: str, landed: str) -> bool:
-        return await close_landed(self.house, run, landed)
+        return await close_landed(self.context, run, landed)
 
     def closes(self, agent: str) -> bool:
         try:
-            github = self.house.registry.load(agent).file.runner.integrations.github
+            github = self.context.registry.load(agent).file.runner.integrations.github
         except GenbaError:
             return True
         return ends_task(github.default_closure_action)
 
     def reviewed_types(self) -> dict[str, str]:
-        rules = self.house.project.rules
+        rules = self.context.project.rules
         types = rules.task_types if rules is not None else {}
         return {name: found.reviewer_type for name, found in types.items() if found.requires_review}
 
 
-async def base_branch_of(house: ProjectContext, base: str, task: Task, field: FleetSnapshot) -> str:
+async def base_branch_of(context: ProjectContext, base: str, task: Task, field: FleetSnapshot) -> str:
     """Where the work starts from and lands: a part on the branch of its task, everything else on the base."""
     parent = field.tasks.get(task.parent) if task.parent is not None else None
     if parent is None:
         return base
     branch = branch_of(parent, Purpose.INTEGRATE, field)
-    git = house.layout.git
+    git = context.layout.git
     if await git.commit_of(f"refs/heads/{branch}") is None:
-        above = await base_branch_of(house, base, parent, field)
+        above = await base_branch_of(context, base, parent, field)
         tip = await git.commit_of(f"refs/heads/{above}")
         await git.run("update-ref", f"refs/heads/{branch}", tip or "", _NEVER, allow=(0, 128))
     return branch
@@ -234,17 +234,17 @@ def parameters(definition: AgentDefinition, issue: int) -> dict[str, Any]:
     declared = definition.file.parameters
     missing = [name for name, one in declared.items() if one.required and one.default is None and name != "issue"]
     if missing:
-        told = f'a fleet cannot give it "{missing[0]}": only the parameter issue and those with a default are given'
+        message = f'a fleet cannot give it "{missing[0]}": only the parameter issue and those with a default are given'
         source = definition.sources["name"]
-        raise ConfigurationError((Problem(source, f"parameters.{missing[0]}", told, "give it a default"),))
+        raise ConfigurationError((Problem(source, f"parameters.{missing[0]}", message, "give it a default"),))
     return {**{name: one.default for name, one in declared.items()}, "issue": issue}
 
 
-def provider_of(house: ProjectContext, definition: AgentDefinition) -> str:
+def provider_of(context: ProjectContext, definition: AgentDefinition) -> str:
     """Who answers in the end: the provider of the model, or the kind of agent where none is known."""
     kind = definition.adapter_type or ""
     try:
-        look = getattr(house.adapter(definition), "provider", None)
+        look = getattr(context.adapter(definition), "provider", None)
     except GenbaError:
         return kind
     found = look(os.environ) if look is not None else None

@@ -68,20 +68,20 @@ class Fleet:
     """One executor of a project. Whatever happens to it, another one can go on."""
 
     def __init__(
-        self, house: ProjectContext, board: FleetBoard, watch: Watch, on_board: BoardFilter | None = None
+        self, context: ProjectContext, board: FleetBoard, watch: Watch, on_board: BoardFilter | None = None
     ) -> None:
-        self.house = house
+        self.context = context
         self.board = board
         """Of the parts and the turns: when the database is out of reach, they wait for it."""
         self.looking = watch.board
         """Of whoever decides and watches, who is told."""
         self.watch = watch
         self.on_board = on_board
-        self.settings: FleetSettings = house.project.fleet
+        self.settings: FleetSettings = context.project.fleet
         self.gate = ProviderGate(board, self.settings.work.patience_seconds)
-        self.nursery = nursery_of(house.layout)
-        self.file = SettingsFile(house.layout.top)
-        self.proving = Proving(house, board)
+        self.nursery = nursery_of(context.layout)
+        self.file = SettingsFile(context.layout.top)
+        self.proving = Proving(context, board)
         self.crew: ProjectAgentPool | None = None
         self.orchestrator: Orchestrator | None = None
         self.parts: LiveParts | None = None
@@ -97,7 +97,7 @@ class Fleet:
     @asynccontextmanager
     async def open(
         cls,
-        house: ProjectContext,
+        context: ProjectContext,
         *,
         workers: int | None = None,
         only_agent: str = "",
@@ -109,15 +109,15 @@ class Fleet:
     ) -> AsyncIterator[Fleet]:
         """An executor, ready to work; what it had left unfinished goes on at once."""
         sys.setswitchinterval(_SWITCH_SECONDS)
-        settings = house.project.fleet
-        base_branch = await check_ground(house, settings)
-        on_board = await BoardFilter.read(house, only_board) if only_board is not None else None
-        board = FleetBoard(house.board())
+        settings = context.project.fleet
+        base_branch = await check_ground(context, settings)
+        on_board = await BoardFilter.read(context, only_board) if only_board is not None else None
+        board = FleetBoard(context.board())
         looking = FleetBoard(Blackboard(board.store.impatient()))
         slots = workers or settings.work.workers
-        watch = Watch(looking, "", slots, house.project.name or house.layout.main.name, listener)
-        fleet = cls(house, board, watch, on_board)
-        watch.listener = heard_by_fleet(house, listener, fleet.picture)
+        watch = Watch(looking, "", slots, context.project.name or context.layout.main.name, listener)
+        fleet = cls(context, board, watch, on_board)
+        watch.listener = heard_by_fleet(context, listener, fleet.picture)
         loading = asyncio.create_task(asyncio.to_thread(fleet.nursery.open))  # on another core, while the engine loads
         try:
             engine = await fleet._engine(executor, slots)
@@ -144,9 +144,9 @@ class Fleet:
     async def _tidy(self) -> None:
         """Take away what was left by those who were killed here. Nobody is kept from leaving by it."""
         with suppress(OSError):
-            await sweep_checkouts(self.house.layout, self.house.processes)
+            await sweep_checkouts(self.context.layout, self.context.processes)
         with suppress(OSError):
-            await asyncio.to_thread(sweep_drafts, self.house.layout)
+            await asyncio.to_thread(sweep_drafts, self.context.layout)
 
     async def _engine(self, executor: str, slots: int) -> Engine:
         """The engine under the name that was given, or under the first free one of this host."""
@@ -160,7 +160,7 @@ class Fleet:
             try:
                 self.watch.executor = name
                 return await Engine.open(
-                    self.house.database(),
+                    self.context.database(),
                     executor=name,
                     workers=slots,
                     handlers={kind: waking(handler, self._wake) for kind, handler in handlers.items()},
@@ -185,10 +185,10 @@ class Fleet:
             only_label=only_label,
             only_board=self.on_board.name if self.on_board is not None else "",
         )
-        crew = self.crew = ProjectAgentPool(self.house, self.looking, me, base_branch, self.on_board)
+        crew = self.crew = ProjectAgentPool(self.context, self.looking, me, base_branch, self.on_board)
         for name, problem in crew.broken.items():
-            told = f"{name} cannot be used: {problem}  genba agent check {name}"
-            self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=told))
+            message = f"{name} cannot be used: {problem}  genba agent check {name}"
+            self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=message))
         own = Executor(id=engine.executor, host=host(), process=os.getpid(), workers=slots)
         await asyncio.to_thread(self.looking.register, own)
         if door is not None and crew.asks:
@@ -211,7 +211,7 @@ class Fleet:
     async def work(self, until_empty: bool = False) -> WorkSummary:
         """Move the tasks on, until somebody stops it or there is nothing left."""
         assert self.orchestrator is not None  # noqa: S101  (an open fleet has one)
-        async with notices_sent(self.house, self._note):
+        async with notices_sent(self.context, self._note):
             working = asyncio.ensure_future(self._follow(self.orchestrator, until_empty))
             parking = asyncio.ensure_future(self._parking.wait())
             try:
@@ -226,7 +226,7 @@ class Fleet:
 
     async def _follow(self, orchestrator: Orchestrator, until_empty: bool) -> Ended:
         """Work in step with the tracker of the project, where that is another one than the blackboard."""
-        office = self.house.office()
+        office = self.context.office()
         if office is None:
             return await orchestrator.work(until_empty)
         follower = office.follower(self._note, self._wake)
@@ -261,7 +261,7 @@ class Fleet:
         await self._opened.wait()
         parts = self._live_parts()
         order = reader(PartOrder).decode(payload)
-        carried = Parts(self.board, parts.prepare, self._afford, self._finish, self.house.project.language)
+        carried = Parts(self.board, parts.prepare, self._afford, self._finish, self.context.project.language)
         done = await carried.carry_out(payload, steps)
         session = await asyncio.to_thread(self.board.session, order.run)
         self.watch.finished(session, await asyncio.to_thread(self.board.board.get, session.task))
@@ -274,13 +274,13 @@ class Fleet:
     async def _turn(self, payload: str, steps: Steps) -> str:
         """One turn of the merge queue of a target."""
         await self._opened.wait()
-        target = target_of(self.house, self.settings)
+        target = target_of(self.context, self.settings)
         return await MergeTurn(self.board, target, self.proving.verify, self.watch.hear_queue).handle(payload, steps)
 
     def _live_parts(self) -> LiveParts:
         if self.parts is None:
-            share = SessionSharing.of(self.house)
-            self.parts = LiveParts(self.house, self.board, self.nursery, self.gate, self.watch, self._accepts, share)
+            share = SessionSharing.of(self.context)
+            self.parts = LiveParts(self.context, self.board, self.nursery, self.gate, self.watch, self._accepts, share)
         return self.parts
 
     async def _answer(self, door: Door, executor: str) -> None:
@@ -290,14 +290,14 @@ class Fleet:
         assert self.crew is not None  # noqa: S101  (an open fleet has one)
         parts = self._live_parts()
         self.server, parts.workflow = await open_server(
-            self.house, self.board, self.looking, self.crew, parts.find, door, executor, self._leaving.is_set
+            self.context, self.board, self.looking, self.crew, parts.find, door, executor, self._leaving.is_set
         )
 
     def _looked(self, field: FleetSnapshot) -> None:
         self.gate.know(field.pauses)
-        told = self.file.news()
-        if told:
-            self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=told))
+        result = self.file.news()
+        if result:
+            self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=result))
 
     async def _end_agents(self, run: str) -> None:
         await self._live_parts().end(run)
@@ -348,10 +348,10 @@ class Fleet:
         return finish_review(result, order, self.board)
 
 
-async def check_ground(house: ProjectContext, settings: FleetSettings) -> str:
+async def check_ground(context: ProjectContext, settings: FleetSettings) -> str:
     """The branch that tasks land on; refused where nobody could land anything."""
-    layout, git = house.layout, house.layout.git
-    house.check_writable()
+    layout, git = context.layout, context.layout.git
+    context.check_writable()
     head = await git.run("symbolic-ref", "--quiet", "HEAD", git_dir=layout.git_dir, allow=(0, 1))
     branch = settings.merge.base_branch or head.stdout.strip().removeprefix("refs/heads/")
     nothing = "nothing was started, nothing was changed."

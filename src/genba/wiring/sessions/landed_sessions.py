@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from genba.wiring.sandbox.agent_environment import AgentEnvironmentKeeper
 
 
-async def close_landed(house: ProjectContext, run: str, landed: str) -> bool:
+async def close_landed(context: ProjectContext, run: str, landed: str) -> bool:
     """Close the session as `genba run` does after its own merge. Safe to repeat.
 
     False where that is not possible here: another machine made the session, or somebody resumes it now.
     """
     try:
-        plan = house.resumed(run, {})
+        plan = context.resumed(run, {})
         state, workspace = plan.state, plan.workspace
         if state is None or state.outcome is not Outcome.COMPLETED or workspace is None:
             return False
-        if house.is_running(workspace.branch):
+        if context.is_running(workspace.branch):
             return False
         closing = msgspec.structs.replace(plan, merged=landed, delivered=True)
-        result = await house.prepare(closing, dress=_as_it_is).execute()
+        result = await context.prepare(closing, dress=_as_it_is).execute()
     except GenbaError:
         return False
     return result.outcome is Outcome.COMPLETED

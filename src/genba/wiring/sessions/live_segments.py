@@ -81,7 +81,7 @@ class LiveParts:
 
     def __init__(
         self,
-        house: ProjectContext,
+        context: ProjectContext,
         board: FleetBoard,
         nursery: ForkServerClient,
         gate: ProviderGate,
@@ -89,7 +89,7 @@ class LiveParts:
         accepts: Accepts,
         share: SessionSharing | None,
     ) -> None:
-        self.house = house
+        self.context = context
         self.board = board
         self.nursery = nursery
         self.gate = gate
@@ -112,7 +112,7 @@ class LiveParts:
 
     async def end(self, run: str) -> None:
         """End the agents of a run that nobody carries on."""
-        layout, processes = self.house.layout, self.house.processes
+        layout, processes = self.context.layout, self.context.processes
         await end_all(layout.run_folder(run), run, processes)
 
     async def prepare(
@@ -123,40 +123,40 @@ class LiveParts:
             await self._begin_branch(plan.branch, plan.start_at)
         live = DressedPart(self, order, session, plan.start_at)
         dress = partial(live.dress, steps)
-        live.prepared = self.house.prepare(run_plan(order, plan, kept, os.getpid()), (live.hear,), dress)
+        live.prepared = self.context.prepare(run_plan(order, plan, kept, os.getpid()), (live.hear,), dress)
         self._live[order.run] = live
         return live
 
     def answering(self, order: PartOrder) -> Answering:
         """Who answers the agent of a part that asks what is next. Plans and reviews are answers, and nothing else."""
         if order.purpose in (Purpose.PLAN, Purpose.REVIEW):
-            told = (
+            message = (
                 f"{order.agent} asks for its next action, and cannot {order.purpose}: that takes an agent that is asked"
             )
             raise StateConflictError(
-                told, hint=f"name another agent for that, or runner.flow.mode: loop of {order.agent}"
+                message, hint=f"name another agent for that, or runner.flow.mode: loop of {order.agent}"
             )
         if self.workflow is None:
-            told = f"{order.agent} asks for its next action, and nobody answers here"
-            raise StateConflictError(told, hint="start genba work again: it answers the agents that it knew then")
+            message = f"{order.agent} asks for its next action, and nobody answers here"
+            raise StateConflictError(message, hint="start genba work again: it answers the agents that it knew then")
         return self.workflow
 
     async def _until_let_go(self, branch: str, run: str) -> None:
         """Wait a while for a process that had this run, has lost it to us, and has not yet let go of its branch."""
-        path, told = self.house.layout.branch_lock(branch), False
+        path, result = self.context.layout.branch_lock(branch), False
         deadline = time.monotonic() + _LETTING_GO_SECONDS
         while time.monotonic() < deadline and path.is_file() and is_held(path):
             holder = FileLock(path).holder()
             if holder.partition(" (process")[0] != run:
                 return
-            if not told:
+            if not result:
                 self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=f"waiting until {holder} has let go"))
-                told = True
+                result = True
             await asyncio.sleep(_LOOK_AGAIN_SECONDS)
 
     async def _begin_branch(self, branch: str, commit: str) -> None:
         """A branch at a commit; one that is there already is left as it is."""
-        git = self.house.layout.git
+        git = self.context.layout.git
         if self.share is not None:
             await self.share.bring(commit)
         if await git.commit_of(f"refs/heads/{branch}") is None:
@@ -196,12 +196,12 @@ class DressedPart:
 
     def dress(self, steps: Steps, world: SessionContext, keeper: AgentEnvironmentKeeper) -> SessionContext:
         """The same world, with an agent that outlives this process and steps that are remembered."""
-        house, order = self.parts.house, self.order
-        processes = sparing(house.layout, world.processes)
-        grace = house.project.fleet.work.grace_seconds
+        context, order = self.parts.context, self.order
+        processes = sparing(context.layout, world.processes)
+        grace = context.project.fleet.work.grace_seconds
         answering = self.parts.answering(order) if keeper.definition.state_driven else None
         adapter = detached(
-            house.layout,
+            context.layout,
             keeper,
             self.parts.nursery,
             processes,
@@ -209,7 +209,7 @@ class DressedPart:
             run=order.run,
             part=order.part,
             grace_seconds=grace,
-            workflow=answering.pointer(house.layout, order.run) if answering is not None else "",
+            workflow=answering.pointer(context.layout, order.run) if answering is not None else "",
             credential=partial(answering.runs.credential, order.run) if answering is not None else None,
             over=self._over if answering is not None else None,
         )
@@ -226,7 +226,9 @@ class DressedPart:
             durable=True,
             hands_over=works,
             accepts=self.parts.accepts(order),
-            rework=GitRework(house.layout, house.project.fleet.merge.remote) if world.rework is None else world.rework,
+            rework=GitRework(context.layout, context.project.fleet.merge.remote)
+            if world.rework is None
+            else world.rework,
             ledger=self._ledger(world) if works else None,
             rulebook=world.rulebook if works else None,
             workflow=answering.runs if answering is not None else None,
@@ -241,7 +243,7 @@ class DressedPart:
         """The blackboard as the part sees it. What came back from a forge is heard by whoever begins."""
         return PartLedger(
             world.ledger
-            or BlackboardLedger(self.parts.board.board, partial(in_language, self.parts.house.project.language))
+            or BlackboardLedger(self.parts.board.board, partial(in_language, self.parts.context.project.language))
         )
 
     async def _over(self) -> bool:
@@ -257,7 +259,7 @@ class DressedPart:
         finally:
             self.parts.over(self.order.run)
         if not self.order.landed:  # then nobody was asked
-            folder = self.parts.house.layout.run_folder(self.order.run)
+            folder = self.parts.context.layout.run_folder(self.order.run)
             await asyncio.to_thread(drop_what_was_heard, folder, self.order.part)
         if self.parts.share is not None and self.order.landed and result.outcome is Outcome.COMPLETED:
             await self.parts.share.forget(self.run)
@@ -267,7 +269,7 @@ class DressedPart:
         workspace = self.run.workspace
         if workspace is None:
             return ()
-        git = self.parts.house.layout.git
+        git = self.parts.context.layout.git
         tip = await git.commit_of(f"refs/heads/{workspace.branch}")
         try:
             return await changed_files(git, workspace.base, tip) if tip is not None else ()
@@ -280,7 +282,7 @@ class DressedPart:
         if workspace is None:
             return
         began = self.began or workspace.base_branch
-        await remove_scratch(self.parts.house, run.world, workspace, run.plan.run, began)
+        await remove_scratch(self.parts.context, run.world, workspace, run.plan.run, began)
 
     async def share(self) -> None:
         if self.parts.share is not None:

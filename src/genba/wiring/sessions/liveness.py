@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 _ALIVE_ELSEWHERE_SECONDS = 3600.0
 
 
-def is_alive(house: ProjectContext, session: FleetSession, absent: Collection[str]) -> bool:
+def is_alive(context: ProjectContext, session: FleetSession, absent: Collection[str]) -> bool:
     """Whoever works on another machine is believed for a while after the last sign of life."""
     if session.status != "running":
         return False
     if session.executor:
         return session.executor not in absent
     if session.host in ("", os.uname().nodename):
-        return bool(session.branch) and house.is_running(session.branch)
+        return bool(session.branch) and context.is_running(session.branch)
     return _seconds_since(session.heartbeat_at) < _ALIVE_ELSEWHERE_SECONDS
 
 

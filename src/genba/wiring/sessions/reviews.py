@@ -53,46 +53,46 @@ class NotRecorded(msgspec.Struct, frozen=True):
 
 
 async def review_order(
-    house: ProjectContext, definition: AgentDefinition, number: int, named: str | None = None
+    context: ProjectContext, definition: AgentDefinition, number: int, named: str | None = None
 ) -> ReviewOrder | NotRecorded | None:
     """The review that an agent performs for a task; None for an agent that does not review.
 
     Creates the review task. Raises StateConflictError for an author of the work, and for a commit that was reviewed.
     """
-    if not house.has_board() or not _reviews(house, definition):
+    if not context.has_board() or not _reviews(context, definition):
         return None
     try:
-        task = await asyncio.to_thread(house.board(make=False).get, number)
+        task = await asyncio.to_thread(context.board(make=False).get, number)
     except NotFoundError:
         return None  # the session refuses it, or reads the issue itself
-    return await _order(house, definition, task.review_of or task.number, named)
+    return await _order(context, definition, task.review_of or task.number, named)
 
 
 async def _order(
-    house: ProjectContext, definition: AgentDefinition, of: int, named: str | None
+    context: ProjectContext, definition: AgentDefinition, of: int, named: str | None
 ) -> ReviewOrder | NotRecorded | None:
-    board = house.board(make=False)
+    board = context.board(make=False)
     commit, task = board.commit_in_review(of), board.get(of)
     if not commit:
         if not definition.only_reads:
             return None  # it works on the task, like any other agent
         return NotRecorded(f"task #{of} is {task.status}: no commit is in review, so the verdict is not recorded")
-    if named is not None and await house.layout.git.commit_of(named) != commit:
-        told = f"{named[:40]} is not in review for task #{of}, {commit[:7]} is"
+    if named is not None and await context.layout.git.commit_of(named) != commit:
+        message = f"{named[:40]} is not in review for task #{of}, {commit[:7]} is"
         if not definition.only_reads:
-            raise StateConflictError(told, unchanged=_UNCHANGED, hint=f"genba run {definition.name} --issue {of}")
-        return NotRecorded(f"{told}: the verdict is not recorded")
+            raise StateConflictError(message, unchanged=_UNCHANGED, hint=f"genba run {definition.name} --issue {of}")
+        return NotRecorded(f"{message}: the verdict is not recorded")
     _refuse_author(board.authors(of), definition.name, of)
     if not task.requires_review or task.reviewer_type != "ai":
         return ReviewOrder(of=of, commit=commit)
-    review = FleetBoard(board).ask_review(of, commit, "ai", words=partial(in_language, house.project.language))
+    review = FleetBoard(board).ask_review(of, commit, "ai", words=partial(in_language, context.project.language))
     if review.status != "open" or task.approved == commit:
         by = f" by {review.reviewer}" if review.reviewer else ""
         how = {"changes": "changes were requested"}.get(review.status, "it was approved")
         raise StateConflictError(
             f"{commit[:7]} of task #{of} was reviewed already: {how}{by}",
             unchanged=_UNCHANGED,
-            hint=onward_after_review(house, of),
+            hint=onward_after_review(context, of),
         )
     return ReviewOrder(of=of, commit=commit, task=review.task if review.reviewer_type == "ai" else None)
 
@@ -106,9 +106,9 @@ def _refuse_author(authors: frozenset[str], agent: str, of: int) -> None:
         )
 
 
-def _reviews(house: ProjectContext, definition: AgentDefinition) -> bool:
+def _reviews(context: ProjectContext, definition: AgentDefinition) -> bool:
     can = any(word in _CAPABILITIES for word in definition.capabilities)
-    return can or definition.name == house.project.fleet.review.agent
+    return can or definition.name == context.project.fleet.review.agent
 
 
 def held_to(layers: Sequence[Layer]) -> list[Layer]:
@@ -116,15 +116,15 @@ def held_to(layers: Sequence[Layer]) -> list[Layer]:
     return [*layers, Layer(_REVIEW, LEAVES_NOTHING)]
 
 
-def as_review(house: ProjectContext, plan: RunPlan, order: ReviewOrder) -> RunPlan:
+def as_review(context: ProjectContext, plan: RunPlan, order: ReviewOrder) -> RunPlan:
     """The plan of a session that reviews, out of the plan of a session of the same agent."""
-    board = house.board(make=False)
+    board = context.board(make=False)
     of, last = board.get(order.of), board.last_verification(order.of)
     asked = board.get(order.task) if order.task is not None else of
     base = last.subject.base_branch if last is not None else ""
     review = msgspec.structs.replace(asked, review_commit=order.commit)
     declared = plan.definition.file.parameters
-    given = review_parameters(review, of, base, last, declared, house.project.language)
+    given = review_parameters(review, of, base, last, declared, context.project.language)
     mark = str(order.task) if order.task is not None else f"{order.of}-{order.commit[:7]}"
     return msgspec.structs.replace(
         plan,
@@ -135,10 +135,10 @@ def as_review(house: ProjectContext, plan: RunPlan, order: ReviewOrder) -> RunPl
     )
 
 
-async def review_plan(house: ProjectContext, of: int, run: str) -> RunPlan:
+async def review_plan(context: ProjectContext, of: int, run: str) -> RunPlan:
     """The plan of the session that reviews the commit of a task. Raises where no agent may review it."""
-    agents, authors = _agents(house), house.board(make=False).authors(of)
-    configured = house.project.fleet.review.agent
+    agents, authors = _agents(context), context.board(make=False).authors(of)
+    configured = context.project.fleet.review.agent
     able = reviewers("", configured, agents, authors)
     if not able:
         raise StateConflictError(
@@ -146,37 +146,37 @@ async def review_plan(house: ProjectContext, of: int, run: str) -> RunPlan:
             unchanged="its work stays on its branch.",
             hint=f"genba approve {of}   then: genba run --resume {run}",
         )
-    definition = house.registry.load(able[0], held_to(()))
-    order = await review_order(house, definition, of)
+    definition = context.registry.load(able[0], held_to(()))
+    order = await review_order(context, definition, of)
     if not isinstance(order, ReviewOrder):
         raise StateConflictError(f"task #{of} has no commit in review", hint=f"genba task show {of}")
     from genba.wiring.project.project_context import new_run_id  # noqa: PLC0415  (it imports this)
 
     values = {name: one.default for name, one in definition.file.parameters.items()}
     plan = RunPlan(
-        run=new_run_id(definition.name), definition=definition, parameters=values, project=house.project.name
+        run=new_run_id(definition.name), definition=definition, parameters=values, project=context.project.name
     )
-    return as_review(house, plan, order)
+    return as_review(context, plan, order)
 
 
-def waits_for_agent(house: ProjectContext, number: int | None) -> bool:
+def waits_for_agent(context: ProjectContext, number: int | None) -> bool:
     """Whether the work on a task waits for the review of an agent."""
-    if number is None or not house.has_board():
+    if number is None or not context.has_board():
         return False
-    board = house.board(make=False)
+    board = context.board(make=False)
     task = board.get(number)
     waits = task.requires_review and task.reviewer_type == "ai" and task.status is TaskStatus.REVIEW
     asked = [each for each in FleetBoard(board).escalations() if each.task == number]
     return waits and task.approved != board.commit_in_review(number) and not asked
 
 
-def check_requested(house: ProjectContext, number: int | None) -> None:
+def check_requested(context: ProjectContext, number: int | None) -> None:
     """Refuse a review on request where no agent decides on the work."""
     if number is None:
         raise UsageError(
             "--review takes a task whose work is reviewed", unchanged=_UNCHANGED, hint="--issue NUMBER --review"
         )
-    task: Task = house.board(make=False).get(number)
+    task: Task = context.board(make=False).get(number)
     if task.requires_review and task.reviewer_type == "ai":
         return
     why = "is reviewed by a person" if task.requires_review else "needs no review"
@@ -184,30 +184,30 @@ def check_requested(house: ProjectContext, number: int | None) -> None:
     raise UsageError(f"task #{number} {why}", unchanged=_UNCHANGED, hint=hint)
 
 
-def _agents(house: ProjectContext) -> tuple[Agent, ...]:
+def _agents(context: ProjectContext) -> tuple[Agent, ...]:
     """The agents that can review here."""
-    infos, _ = house.registry.agents()
+    infos, _ = context.registry.agents()
     found = []
     for info in infos:
-        definition = house.registry.load(info.name)
+        definition = context.registry.load(info.name)
         if definition.joins_fleets and not definition.state_driven:
             can = ("review",) if any(word in _CAPABILITIES for word in info.capabilities) else ()
             found.append(Agent(name=info.name, capabilities=can))
     return tuple(found)
 
 
-def onward_after_review(house: ProjectContext, number: int) -> str:
+def onward_after_review(context: ProjectContext, number: int) -> str:
     """The command that goes on with a task once its commit was judged: the session itself, or the fleet."""
-    sessions = FleetBoard(house.board(make=False)).sessions(number)
-    run = "" if any(each.status == "waiting" for each in sessions) else house.session_of(number)
+    sessions = FleetBoard(context.board(make=False)).sessions(number)
+    run = "" if any(each.status == "waiting" for each in sessions) else context.session_of(number)
     return f"genba run --resume {run}" if run else WORK
 
 
 class ReviewSession:
     """One review under way: claims it, begins its branch, records its verdict, and removes what it leaves."""
 
-    def __init__(self, house: ProjectContext, plan: RunPlan, order: ReviewOrder) -> None:
-        self.house = house
+    def __init__(self, context: ProjectContext, plan: RunPlan, order: ReviewOrder) -> None:
+        self.context = context
         self.plan = plan
         self.order = order
         self.refused = ""
@@ -237,11 +237,11 @@ class ReviewSession:
 
     def _claim(self) -> None:
         if self.order.task is not None:
-            self.house.board(make=False).begin_review(self.order.task, self._start(), self._died)
+            self.context.board(make=False).begin_review(self.order.task, self._start(), self._died)
 
     def _died(self, other: SessionStart) -> bool:
         here = other.host == os.uname().nodename
-        gone = not self.house.is_running(other.branch) and not process_lives(other.process, other.heartbeat_at)
+        gone = not self.context.is_running(other.branch) and not process_lives(other.process, other.heartbeat_at)
         return here and gone
 
     def _start(self) -> SessionStart:
@@ -257,7 +257,7 @@ class ReviewSession:
 
     def _end(self, run: Run, outcome: Outcome, reason: str) -> None:
         """Record how the session ended, and what it cost. Safe to repeat."""
-        board, state = self.house.board(make=False), run.state
+        board, state = self.context.board(make=False), run.state
         end = SessionEnd(
             run=self.plan.run,
             outcome=outcome,
@@ -273,7 +273,7 @@ class ReviewSession:
 
     async def _begin_branch(self) -> None:
         """Create the branch at the commit; one that a dead session left is taken over."""
-        git, name = self.house.layout.git, f"refs/heads/{self.plan.branch}"
+        git, name = self.context.layout.git, f"refs/heads/{self.plan.branch}"
         if self.plan.workspace is None and await git.commit_of(name) is None:
             await git.run("update-ref", name, self.order.commit, "0" * 40, allow=(0, 128))
 
@@ -287,7 +287,7 @@ class ReviewSession:
             world,
             ledger=None,
             rulebook=None,
-            accepts=partial(verdict_check, language=self.house.project.language),
+            accepts=partial(verdict_check, language=self.context.project.language),
             answers=deliver,
         )
 
@@ -295,7 +295,7 @@ class ReviewSession:
         read = read_verdict(output or {})
         assert isinstance(read, ReviewVerdict)  # noqa: S101  (accepted before)
         self.refused = await asyncio.to_thread(self._record, read)
-        await remove_scratch(self.house, world, workspace, self.plan.run, self.order.commit)
+        await remove_scratch(self.context, world, workspace, self.plan.run, self.order.commit)
         if self.refused:
             return Finalized(done=False, reason=f"the verdict does not count: {self.refused}")
         result = ReviewResult(
@@ -311,7 +311,7 @@ class ReviewSession:
 
     def _record(self, read: ReviewVerdict) -> str:
         """Record the verdict, or why it does not count. Safe to repeat."""
-        actor, board = Actor(ActorKind.REVIEWER, self.plan.definition.name), self.house.board(make=False)
+        actor, board = Actor(ActorKind.REVIEWER, self.plan.definition.name), self.context.board(make=False)
         if self.order.task is None:
             self._advise(read, actor)
             return ""
@@ -328,7 +328,7 @@ class ReviewSession:
         return f"the review of {review.commit[:7]} is {review.status}{by} by now"
 
     def _advise(self, read: ReviewVerdict, actor: Actor) -> None:
-        board, commit = self.house.board(make=False), self.order.commit[:12]
+        board, commit = self.context.board(make=False), self.order.commit[:12]
         how = f"approves {commit}" if read.approved else f"requests changes on {commit}"
         body = "\n".join((f"{actor.name} {how}. A person decides.", *read.lines, read.summary)).strip()
         if all(each.body != body for each in board.comments(self.order.of)):
@@ -338,22 +338,22 @@ class ReviewSession:
         """Remove what a review without a verdict leaves; returns the next command."""
         workspace = run.workspace or run.plan.workspace
         if workspace is not None:
-            await remove_scratch(self.house, run.world, workspace, self.plan.run, self.order.commit)
+            await remove_scratch(self.context, run.world, workspace, self.plan.run, self.order.commit)
         return f"genba run {self.plan.definition.name} --issue {self.order.of}"
 
     def _onward(self) -> str:
         """The next command after the verdict."""
         if self.order.task is None:
             return f"genba approve {self.order.of}   or: genba reject {self.order.of} --reason TEXT"
-        return onward_after_review(self.house, self.order.of)
+        return onward_after_review(self.context, self.order.of)
 
 
 async def remove_scratch(
-    house: ProjectContext, world: SessionContext, workspace: Workspace, run: str, began: str
+    context: ProjectContext, world: SessionContext, workspace: Workspace, run: str, began: str
 ) -> None:
     """Remove the worktree and the branch of a session that delivers no commit; what it wrote is kept under a ref."""
     removal = await world.trees.close(workspace)
-    kept = await drop_branch(house.layout, workspace.branch, run, began) if removal.removed else ""
+    kept = await drop_branch(context.layout, workspace.branch, run, began) if removal.removed else ""
     for ref in (removal.rescued, kept):
         if ref:
             world.journal.emit(Notice(message=f"what it wrote is not used, and is kept: git show {ref}"))

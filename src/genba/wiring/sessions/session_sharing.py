@@ -29,13 +29,13 @@ Work = Callable[[], Awaitable[None]]
 class SessionSharing:
     """What the hosts of a fleet share of their sessions, through the remote that the project names."""
 
-    def __init__(self, house: ProjectContext, remote: str) -> None:
-        self.sharing = Sharing(house.layout, remote)
+    def __init__(self, context: ProjectContext, remote: str) -> None:
+        self.sharing = Sharing(context.layout, remote)
 
     @classmethod
-    def of(cls, house: ProjectContext) -> SessionSharing | None:
-        remote = house.project.fleet.merge.remote
-        return cls(house, remote) if remote else None
+    def of(cls, context: ProjectContext) -> SessionSharing | None:
+        remote = context.project.fleet.merge.remote
+        return cls(context, remote) if remote else None
 
     async def share(self, run: Run) -> None:
         """What goes wrong is told in the journal, and stops nobody."""
@@ -59,12 +59,12 @@ class SessionSharing:
             except StateConflictError as error:
                 return run.world.journal.emit(Notice(message=f"not shared with other hosts: {error.message}"))
             except GenbaError as error:
-                told = f"not shared with other hosts: {error.message}"
+                message = f"not shared with other hosts: {error.message}"
             if patience <= 0:
-                run.world.journal.emit(Notice(message=told))
-                return say(told)
+                run.world.journal.emit(Notice(message=message))
+                return say(message)
             if wait == _SHORTEST_WAIT_SECONDS:
-                say(f"{told}; trying again for {patience:g} s")
+                say(f"{message}; trying again for {patience:g} s")
             await asyncio.sleep(min(wait, patience))
             patience, wait = patience - wait, min(2 * wait, _LONGEST_WAIT_SECONDS)
 

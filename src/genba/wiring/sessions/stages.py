@@ -20,28 +20,28 @@ AS_STAGE: dict[str, Any] = {
 """What is set for such an agent, over what its files say."""
 
 
-def command_to_work(house: ProjectContext, task: Task, agent: str = "") -> str:
+def command_to_work(context: ProjectContext, task: Task, agent: str = "") -> str:
     """The command that works on a task: with the agent of its stage, else with the given one or that of the project.
 
     Where there is no such agent, the command that says so.
     """
-    stage = stage_of(house.project.stages.get(task.type, ()), task)
-    name = stage or agent or house.project.fleet.work.agent or "iterator"
-    known = name in house.registry.folders()
+    stage = stage_of(context.project.stages.get(task.type, ()), task)
+    name = stage or agent or context.project.fleet.work.agent or "iterator"
+    known = name in context.registry.folders()
     return f"genba run {name} --issue {task.number}" if known else f"genba agent check {name}"
 
 
 def as_stage(
-    house: ProjectContext, definition: AgentDefinition, number: int | None, layers: list[Layer]
+    context: ProjectContext, definition: AgentDefinition, number: int | None, layers: list[Layer]
 ) -> AgentDefinition:
     """The definition of a session that names a task; another one where the agent only reads and is at its stage."""
-    stages = house.project.stages if number is not None and definition.only_reads else {}
-    if number is None or not stages or not house.has_board():
+    stages = context.project.stages if number is not None and definition.only_reads else {}
+    if number is None or not stages or not context.has_board():
         return definition
     try:
-        task = house.board().get(number)
+        task = context.board().get(number)
     except NotFoundError:
         return definition  # refused when the session opens
     if stage_of(stages.get(task.type, ()), task) != definition.name:
         return definition
-    return house.registry.load(definition.name, [*layers, Layer("its stage", AS_STAGE)])
+    return context.registry.load(definition.name, [*layers, Layer("its stage", AS_STAGE)])

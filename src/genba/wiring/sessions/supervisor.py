@@ -163,14 +163,14 @@ async def _ask(request: Request, attempt: Attempt, recorder: Recorder, door: Wor
     """The agent, exactly as a run in one process would have it."""
     layout = RepositoryLayout(Path(request.top), Path(request.git_dir), Path(request.common))
     # The settings of the project are not read again: what runs is frozen in the memory of the run.
-    house = ProjectContext(layout, Project(layout.top, ProjectFile(), "frozen"))
+    context = ProjectContext(layout, Project(layout.top, ProjectFile(), "frozen"))
     memory = recall(layout.run_folder(request.run), request.run)
     plan = RunPlan(run=request.run, definition=memory.definition, parameters=memory.parameters)
-    adapter = house.adapter(plan.definition)
-    keeper, _ = house.quarters(plan, request.kind, adapter, recorder.emit)
+    adapter = context.adapter(plan.definition)
+    keeper, _ = context.quarters(plan, request.kind, adapter, recorder.emit)
     keeper.workflow = door
     if attempt.number > 1:
-        await house.sweeping(request.kind, keeper.sandbox, keeper.folder).sweep(request.run)
+        await context.sweeping(request.kind, keeper.sandbox, keeper.folder).sweep(request.run)
     async with keeper.open(request.workspace) as session:
         instance = await adapter.start(session)
         try:

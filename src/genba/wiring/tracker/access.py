@@ -30,20 +30,20 @@ class _Repository(msgspec.Struct, frozen=True):
     """What the token may; not everybody who asks is told."""
 
 
-async def try_access(house: ProjectContext) -> Access:
+async def try_access(context: ProjectContext) -> Access:
     """Ask for the repository of the project. Nothing is changed, and nothing that goes wrong is raised."""
-    settings = house.project.file.tracker.github
+    settings = context.project.file.tracker.github
     if settings is None:
         return Access(repository="", problem="this project names no tracker", hint="genba init --github owner/name")
-    office = GitHubOffice(house, settings)
+    office = GitHubOffice(context, settings)
     source = ""
     try:
         source = (await office.credentials()).source
         client = await office.client()
         found = (await client.get(client.repository())).read(_Repository)
     except NotFoundError as error:
-        told = f"GitHub has no repository {settings.repository}, or does not show it to this token"
-        return Access(repository=settings.repository, source=source, problem=told, hint=error.hint)
+        message = f"GitHub has no repository {settings.repository}, or does not show it to this token"
+        return Access(repository=settings.repository, source=source, problem=message, hint=error.hint)
     except GenbaError as error:
         return Access(repository=settings.repository, source=source, problem=error.message, hint=error.hint)
     finally:

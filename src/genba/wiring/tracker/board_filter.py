@@ -15,20 +15,20 @@ from genba.wiring.project.project_context import ProjectContext
 class BoardFilter:
     """Which issues are on the board, as this executor read it last."""
 
-    def __init__(self, house: ProjectContext, scope: Scope, numbers: frozenset[int]) -> None:
-        self.house = house
+    def __init__(self, context: ProjectContext, scope: Scope, numbers: frozenset[int]) -> None:
+        self.context = context
         self.scope = scope
         self.numbers = numbers
 
     @classmethod
-    async def read(cls, house: ProjectContext, scope: Scope) -> "BoardFilter":
+    async def read(cls, context: ProjectContext, scope: Scope) -> "BoardFilter":
         """Raises where the board cannot be read now: no executor guesses what is on it."""
-        numbers, notes = await _numbers(house, scope)
+        numbers, notes = await _numbers(context, scope)
         if numbers is None:
             raise RemoteUnavailable(
                 f"the board {_name(scope)} could not be read: {'; '.join(notes)}", hint="genba doctor"
             )
-        return cls(house, scope, numbers)
+        return cls(context, scope, numbers)
 
     @property
     def name(self) -> str:
@@ -51,7 +51,7 @@ class BoardFilter:
         while True:
             await asyncio.sleep(seconds)
             try:
-                numbers, notes = await _numbers(self.house, self.scope)
+                numbers, notes = await _numbers(self.context, self.scope)
             except GenbaError as error:
                 numbers, notes = None, (error.message,)
             if notes and not noted:
@@ -62,9 +62,9 @@ class BoardFilter:
                 wake()
 
 
-async def _numbers(house: ProjectContext, scope: Scope) -> tuple[frozenset[int] | None, tuple[str, ...]]:
+async def _numbers(context: ProjectContext, scope: Scope) -> tuple[frozenset[int] | None, tuple[str, ...]]:
     asked = msgspec.structs.replace(scope, numbers=None)
-    found, notes = await fresh_copy(house, asked, offline=False, old_board=False)
+    found, notes = await fresh_copy(context, asked, offline=False, old_board=False)
     return found.numbers, notes
 
 

@@ -55,8 +55,8 @@ _PATIENCE_SECONDS, _ASK_AGAIN_SECONDS = 10.0, 0.2
 class GitHubOffice:
     """All that a project has to do with GitHub. Nothing is asked, and no credentials are looked for, before need."""
 
-    def __init__(self, house: ProjectContext, settings: GitHubSettings) -> None:
-        self.house = house
+    def __init__(self, context: ProjectContext, settings: GitHubSettings) -> None:
+        self.context = context
         self.settings = settings
         self.clock = SystemClock()
         self.issues = LazyIssues(self)
@@ -69,7 +69,7 @@ class GitHubOffice:
     async def credentials(self) -> Credentials:
         if self._credentials is None:
             environ = dict(os.environ)
-            run_gh = gh_by(self.house.processes, environ, self.house.layout.top)
+            run_gh = gh_by(self.context.processes, environ, self.context.layout.top)
             self._credentials = await find_credentials(self.settings, environ, run_gh)
         return self._credentials
 
@@ -106,17 +106,17 @@ class GitHubOffice:
     # ── the copy ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def board(self) -> TrackerBoard:
-        return TrackerBoard(self.house.board())
+        return TrackerBoard(self.context.board())
 
     def synchronizer(self, heard: Say | None = None) -> Synchronizer:
         from genba.coordination.tracker.tracker_sync import Synchronizer  # noqa: PLC0415  (only who looks at GitHub)
         from genba.execution.verification.policy import known_types  # noqa: PLC0415
 
-        known = Known(types=frozenset(known_types(self.house.project.rules)), agents=frozenset(self._agents()))
-        return Synchronizer(self.issues, self.house.board(), self.settings, self.clock, known, heard=heard)
+        known = Known(types=frozenset(known_types(self.context.project.rules)), agents=frozenset(self._agents()))
+        return Synchronizer(self.issues, self.context.board(), self.settings, self.clock, known, heard=heard)
 
     def _agents(self) -> list[str]:
-        return list(self.house.registry.folders())
+        return list(self.context.registry.folders())
 
     async def refresh(self, number: int, say: Say) -> None:
         """Read one issue freshly. Where that cannot be, the copy serves, and somebody is told; without one it fails.
@@ -151,7 +151,7 @@ class GitHubOffice:
 
     def _is_own(self, number: int) -> bool:
         try:
-            return self.house.board().get(number).tracker != GITHUB
+            return self.context.board().get(number).tracker != GITHUB
         except NotFoundError:
             return False
 
@@ -162,13 +162,13 @@ class GitHubOffice:
     # ── the outbox ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def outbox(self) -> Outbox:
-        return Outbox(self.house.board().store)
+        return Outbox(self.context.board().store)
 
     def sender(self) -> Sender:
         return Sender(self.outbox(), self.deeds, self.settings, self.clock)
 
     def tracker(self, run: str = "") -> OutboxTracker:
-        return OutboxTracker(self.house.board(), self.sender(), run)
+        return OutboxTracker(self.context.board(), self.sender(), run)
 
     def forge(self, run: str = "", say: Say | None = None) -> ProposingForge:
         forge = OutboxForge(self.outbox(), self.sender(), run, say=say)
@@ -177,14 +177,14 @@ class GitHubOffice:
     async def _not_there_yet(self, remote: str, target: str) -> int:
         """How many commits of a branch here are not on the remote, as far as is known here: a proposal brings them."""
         there = f"refs/remotes/{remote}/{target}"
-        git = self.house.layout.git
+        git = self.context.layout.git
         if await git.commit_of(there) is None:
             return 0
         done = await git.run("rev-list", "--count", f"{there}..refs/heads/{target}", "--", allow=(0, 128))
         return int(done.stdout.strip() or 0) if done.returncode == 0 else 0
 
     def ledger(self) -> TrackedLedger:
-        return TrackedLedger(self.board(), self.move_cards, partial(in_language, self.house.project.language))
+        return TrackedLedger(self.board(), self.move_cards, partial(in_language, self.context.project.language))
 
     async def move_cards(self) -> None:
         """Have the cards of the board follow the tasks now, where the settings name a place for a status."""
@@ -198,17 +198,17 @@ class GitHubOffice:
         """What keeps a fleet in step with GitHub."""
 
         async def follow(terms: Terms) -> str:
-            return await GitTarget(self.house.layout, terms.remote).follow(terms.target) if terms.remote else ""
+            return await GitTarget(self.context.layout, terms.remote).follow(terms.target) if terms.remote else ""
 
         return Follower(self.board(), self.synchronizer(), self.sender(), self.settings, say, wake, follow)
 
     def dress(self, world: SessionContext, plan: RunPlan, alone: bool) -> SessionContext:
         """What a run sees of GitHub. One that is `alone` looks itself; in a fleet somebody looks for all."""
         finalize = plan.definition.file.runner.execution.finalize
-        proposes = finalize.create_pr and self.house.project.file.forge is None
+        proposes = finalize.create_pr and self.context.project.file.forge is None
         dressed = msgspec.structs.replace(world, follows=proposes)
         if finalize.create_pr:
-            dressed = msgspec.structs.replace(dressed, rework=GitRework(self.house.layout, finalize.remote))
+            dressed = msgspec.structs.replace(dressed, rework=GitRework(self.context.layout, finalize.remote))
         if not alone or plan.issue is None:
             return dressed
 

@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from genba.wiring.project.project_context import ProjectContext
 
 
-def outside_of(house: ProjectContext, task: Task) -> tuple[str, tuple[TrackedPullRequest, ...]]:
+def outside_of(context: ProjectContext, task: Task) -> tuple[str, tuple[TrackedPullRequest, ...]]:
     """The address of its issue, and its pull requests; nothing for a task that lives here alone."""
     if task.tracker == "local":
         return "", ()
     from genba.blackboard.tracker.issue_copy import TrackerBoard  # noqa: PLC0415  (only with a tracker)
 
-    copy = TrackerBoard(house.board(make=False))
+    copy = TrackerBoard(context.board(make=False))
     row = copy.row(task.number)
     return row.issue.url if row else "", tuple(copy.pull_requests(task.number))

@@ -54,7 +54,7 @@ async def look(
 ) -> Look:
     """Bring the tasks in line with the tracker, then the tracker with the tasks. A dry run only shows both."""
     synchronizer = office.synchronizer(heard)
-    store = office.house.board().store
+    store = office.context.board().store
     try:
         if dry_run:
             result = await synchronizer.preview(full)
@@ -112,16 +112,16 @@ async def _bring_along(
     behind = []
     for remote, target in sorted({(terms.remote, terms.target) for terms in followed if terms.task in merged}):
         try:
-            told = await GitTarget(office.house.layout, remote).follow(target) if remote else ""
+            message = await GitTarget(office.context.layout, remote).follow(target) if remote else ""
         except GenbaError as error:
-            told = error.message
-        if told:
-            behind.append(f"{target} stays behind here: {told}")
+            message = error.message
+        if message:
+            behind.append(f"{target} stays behind here: {message}")
     return tuple(behind)
 
 
 async def _told(office: GitHubOffice, found: Look) -> Look:
-    store, copy = office.house.board().store, office.board()
+    store, copy = office.context.board().store, office.board()
     waiting = await asyncio.to_thread(store.read, outbox.pending)
     left = tuple(entry for entry in waiting if entry.status is not DeedStatus.FAILED)
     refused = tuple(entry for entry in waiting if entry.status is DeedStatus.FAILED)

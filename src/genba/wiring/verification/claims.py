@@ -28,7 +28,7 @@ _LONGEST_OUTPUT = 6_000
 
 
 async def judge_claim(
-    house: ProjectContext,
+    context: ProjectContext,
     task: Task,
     subject: Subject,
     *,
@@ -42,17 +42,17 @@ async def judge_claim(
     A step of a plan is judged in the middle of the work: what the whole is held to may well fail there.
     `emit` takes what the journal of a run tells of a verification.
     """
-    if await GitHistory(house.layout.git).fork_point(subject.base, subject.commit) is None:
-        told = f"{subject.branch} shares no commit with {subject.base_branch} any more: it could not land"
-        return Judged(done=False, commit=subject.commit, evidence=Evidence(task=task.number, summary=told))
-    rules = rulebook(house.layout, house.project)
+    if await GitHistory(context.layout.git).fork_point(subject.base, subject.commit) is None:
+        message = f"{subject.branch} shares no commit with {subject.base_branch} any more: it could not land"
+        return Judged(done=False, commit=subject.commit, evidence=Evidence(task=task.number, summary=message))
+    rules = rulebook(context.layout, context.project)
     policy = await rules.freeze(subject.base, subject.base_branch, task, own_goals=own_goals)
     redact = Redactor(os.environ).text
-    fence = await asyncio.to_thread(fence_for, house, Maker(agent=agent, run=run))
-    judge = verifier(house.layout, house.processes, redact, claim_mark(run), fence, agent)
+    fence = await asyncio.to_thread(fence_for, context, Maker(agent=agent, run=run))
+    judge = verifier(context.layout, context.processes, redact, claim_mark(run), fence, agent)
     found = await judge.verify(subject, policy, lambda goal: emit(goal_checked(goal)))
     emit(verification_finished(found, redact))
-    await asyncio.to_thread(house.board().record_verification, task.number, run, found)
+    await asyncio.to_thread(context.board().record_verification, task.number, run, found)
     if found.status is VerdictStatus.ERROR:
         raise StateConflictError(f"the work could not be verified: {evidence(found).detail}")
     return Judged(
@@ -74,9 +74,9 @@ def evidence_of(found: Verification, task: int) -> Evidence:
     )
 
 
-async def tip_of(house: ProjectContext, branch: str) -> str:
+async def tip_of(context: ProjectContext, branch: str) -> str:
     """The commit that a branch is at."""
-    found = await house.layout.git.commit_of(f"refs/heads/{branch}")
+    found = await context.layout.git.commit_of(f"refs/heads/{branch}")
     if found is None:
         raise StateConflictError(f"there is no branch {branch}", unchanged="nothing was changed.")
     return found

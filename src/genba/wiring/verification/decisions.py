@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from genba.wiring.project.project_context import ProjectContext
 
 
-def people_only(house: ProjectContext, deed: str) -> Actor:
+def people_only(context: ProjectContext, deed: str) -> Actor:
     """Who types; refused for an agent, whose processes all carry its name."""
-    actor = house.actor()
+    actor = context.actor()
     if actor.kind is not ActorKind.HUMAN:
         raise StateConflictError(
             f"an agent may not {deed}",
@@ -38,8 +38,8 @@ def people_only(house: ProjectContext, deed: str) -> Actor:
 class Decisions:
     """What somebody may decide in one project. Each call is one write, and can be repeated."""
 
-    def __init__(self, house: ProjectContext, actor: Actor) -> None:
-        self.house = house
+    def __init__(self, context: ProjectContext, actor: Actor) -> None:
+        self.context = context
         self.actor = actor
         self._fleet: FleetBoard | None = None
 
@@ -47,7 +47,7 @@ class Decisions:
     def board(self) -> FleetBoard:
         """The blackboard as a fleet uses it. It is not made by deciding something."""
         if self._fleet is None:
-            self._fleet = FleetBoard(self.house.board(make=False))
+            self._fleet = FleetBoard(self.context.board(make=False))
         return self._fleet
 
     # ── pause, resume, stop ──────────────────────────────────────────────────────────────────────────────────────────
@@ -58,8 +58,8 @@ class Decisions:
             self.board.pause_project(True, self.actor)
             return Told(sentence="paused: nothing new begins; what runs now goes on", hint="genba resume")
         self.board.hold(number, True, self.actor)
-        told = f"#{number} is paused: what runs of it is parked, and nobody begins or goes on with it"
-        return Told(sentence=told, hint=f"genba resume {number}")
+        message = f"#{number} is paused: what runs of it is parked, and nobody begins or goes on with it"
+        return Told(sentence=message, hint=f"genba resume {number}")
 
     def resume(self, number: int | None = None) -> Told:
         """Let the project, or one task, go on after a pause or a stop."""
@@ -79,14 +79,14 @@ class Decisions:
         """Park what runs now: all of it, and every `genba work` ends; or one task, until somebody decides."""
         if number is None:
             self.board.stop_all(True, self.actor)
-            told = "told to stop: every genba work parks its sessions and ends; branches and commits stay"
-            return Told(sentence=told, hint="genba resume   then  genba work")
+            message = "told to stop: every genba work parks its sessions and ends; branches and commits stay"
+            return Told(sentence=message, hint="genba resume   then  genba work")
         task = self.board.board.get(number)
         self.board.hold(number, True, self.actor)
         asked = reason or f"stopped by {self.actor.name}"
         self.board.escalate(Escalation(task=number, kind=EscalationKind.STOPPED, question=asked), None)
-        told = f"#{number} is told to stop: what runs of it is parked; its branch and its commits stay"
-        return Told(sentence=told, hint=f"genba resume {task.number}")
+        message = f"#{number} is told to stop: what runs of it is parked; its branch and its commits stay"
+        return Told(sentence=message, hint=f"genba resume {task.number}")
 
     # ── what waits for people ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -126,15 +126,15 @@ class Decisions:
         goes_on = kind in (EscalationKind.REVIEW, EscalationKind.PLAN)
         other = f"genba task cancel {number}   or let it go on: genba task unblock {number}"
         stays = "" if goes_on else ", and stays as it is"
-        told = f"#{number} is rejected: {kind}{stays}"
-        return Told(sentence=told, hint=self._onward(found) if goes_on else other)
+        message = f"#{number} is rejected: {kind}{stays}"
+        return Told(sentence=message, hint=self._onward(found) if goes_on else other)
 
     def _onward(self, found: Escalation) -> str:
         return self._after_review(found.task) if found.kind is EscalationKind.REVIEW else onward(self.board)
 
     def _after_review(self, number: int) -> str:
         """The command that goes on with a task whose commit was judged."""
-        command = onward_after_review(self.house, number)
+        command = onward_after_review(self.context, number)
         return onward(self.board) if command == WORK else command
 
     # ── one task ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -147,7 +147,7 @@ class Decisions:
         self, number: int, to: TaskStatus, reason: str = "", only_from: tuple[TaskStatus, ...] = tuple(TaskStatus)
     ) -> Told:
         """Change the status of a task by hand, through the one gateway."""
-        board = self.house.board(make=False)
+        board = self.context.board(make=False)
         before = board.get(number)
         if before.status not in only_from:
             words = " or ".join(only_from)

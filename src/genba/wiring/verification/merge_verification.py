@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 _MOST_REMEMBERED = 500
 
 
-def target_of(house: ProjectContext, settings: FleetSettings) -> GitTarget:
-    return GitTarget(house.layout, settings.merge.remote)
+def target_of(context: ProjectContext, settings: FleetSettings) -> GitTarget:
+    return GitTarget(context.layout, settings.merge.remote)
 
 
 class Proving:
@@ -38,8 +38,8 @@ class Proving:
     down twice: a target that is in the way for a night does not fill the blackboard.
     """
 
-    def __init__(self, house: ProjectContext, board: FleetBoard) -> None:
-        self.house = house
+    def __init__(self, context: ProjectContext, board: FleetBoard) -> None:
+        self.context = context
         self.board = board
         self._done: dict[int, _Seen] = {}
         """By entry: what was held to its goals last, and passed."""
@@ -47,13 +47,15 @@ class Proving:
 
     async def verify(self, entry: MergeEntry, subject: Subject) -> CheckResult | None:
         task = await asyncio.to_thread(self.board.board.get, entry.task)
-        policy = await rulebook(self.house.layout, self.house.project).freeze(subject.base, subject.base_branch, task)
+        policy = await rulebook(self.context.layout, self.context.project).freeze(
+            subject.base, subject.base_branch, task
+        )
         if entry.id in self._done and self._done[entry.id] == _Seen(await self._tree(subject), subject.base, policy):
             return None
         mark = merge_mark(entry.run, f"{os.getpid()}-{os.urandom(3).hex()}")
-        house, redact = self.house, Redactor(os.environ).text
-        fence = await asyncio.to_thread(fence_for, house, Maker(agent=entry.agent, run=entry.run))
-        judge = verifier(house.layout, house.processes, redact, mark, fence, entry.agent)
+        context, redact = self.context, Redactor(os.environ).text
+        fence = await asyncio.to_thread(fence_for, context, Maker(agent=entry.agent, run=entry.run))
+        judge = verifier(context.layout, context.processes, redact, mark, fence, entry.agent)
         found = await judge.verify(subject, policy, lambda _result: None)
         if not _says_the_same(self._written.get(entry.id), found):
             await asyncio.to_thread(self.board.board.record_verification, entry.task, entry.run, found)
@@ -61,7 +63,7 @@ class Proving:
         return None if found.done else evidence(found)
 
     async def _tree(self, subject: Subject) -> str:
-        return await self.house.layout.git.text("rev-parse", f"{subject.commit}^{{tree}}")
+        return await self.context.layout.git.text("rev-parse", f"{subject.commit}^{{tree}}")
 
     def _remember(self, entry: int, found: Verification, policy: Policy) -> None:
         if len(self._written) >= _MOST_REMEMBERED:

@@ -19,48 +19,48 @@ if TYPE_CHECKING:
 _ON_BASE = (How.TRAILER, How.KEYWORD)
 
 
-async def landed_by_hand(house: ProjectContext, task: Task, base: str) -> Subject | None:
+async def landed_by_hand(context: ProjectContext, task: Task, base: str) -> Subject | None:
     """The newest commit of the base that says it is the work on a task; None when there is none."""
-    for commit in await _commits_by_hand(house, task, base):
-        if not await GitScan(house.layout).is_reverted(commit.sha, base):
-            parents = (await house.layout.git.text("rev-list", "--parents", "-1", commit.sha)).split()[1:]
+    for commit in await _commits_by_hand(context, task, base):
+        if not await GitScan(context.layout).is_reverted(commit.sha, base):
+            parents = (await context.layout.git.text("rev-list", "--parents", "-1", commit.sha)).split()[1:]
             return Subject(commit=commit.sha, base=(parents or [commit.sha])[0], branch="", base_branch=base)
     return None
 
 
-async def is_own_work(house: ProjectContext, task: Task, subject: Subject, base: str) -> bool:
+async def is_own_work(context: ProjectContext, task: Task, subject: Subject, base: str) -> bool:
     """True for a commit that a session of the task made, or that was made by hand after the task."""
-    places = house.board().places_of(task.number)
+    places = context.board().places_of(task.number)
     if subject.branch and subject.branch in {branch for _, branch in places}:
         return True
-    return any(commit.sha == subject.commit for commit in await _commits_by_hand(house, task, base))
+    return any(commit.sha == subject.commit for commit in await _commits_by_hand(context, task, base))
 
 
-async def _commits_by_hand(house: ProjectContext, task: Task, base: str) -> list[SeenCommit]:
-    scan = GitScan(house.layout)
+async def _commits_by_hand(context: ProjectContext, task: Task, base: str) -> list[SeenCommit]:
+    scan = GitScan(context.layout)
     named = [commit for commit in await scan.naming(base, task.number) if commit.how in _ON_BASE]
-    return own_commits(named, await _owner(house, task, scan, {each.run for each in named})) if named else []
+    return own_commits(named, await _owner(context, task, scan, {each.run for each in named})) if named else []
 
 
-async def _owner(house: ProjectContext, task: Task, scan: GitScan, named: set[str]) -> Owner:
-    github = house.project.file.tracker.github if task.tracker != "local" else None
-    places = house.board().places_of(task.number)
+async def _owner(context: ProjectContext, task: Task, scan: GitScan, named: set[str]) -> Owner:
+    github = context.project.file.tracker.github if task.tracker != "local" else None
+    places = context.board().places_of(task.number)
     return Owner(
         number=task.number,
         title=task.title,
-        created_at=uniform(_created_at(house, task)),
+        created_at=uniform(_created_at(context, task)),
         texts=texts_are_ours(await scan.remotes(), github.repository if github is not None else ""),
         runs=frozenset(run for run, _ in places),
         branches=frozenset(branch for _, branch in places if branch),
-        tasks_of=FieldBoard(house.board()).tasks_of(named),
+        tasks_of=FieldBoard(context.board()).tasks_of(named),
     )
 
 
-def _created_at(house: ProjectContext, task: Task) -> str:
+def _created_at(context: ProjectContext, task: Task) -> str:
     """When the issue was made on its tracker; the task may be a later copy of it."""
     if task.tracker == "local":
         return task.created_at
     from genba.blackboard.tracker.issue_copy import TrackerBoard  # noqa: PLC0415  (only with a tracker)
 
-    row = TrackerBoard(house.board()).row(task.number)
+    row = TrackerBoard(context.board()).row(task.number)
     return (row.issue.created_at if row is not None else "") or task.created_at

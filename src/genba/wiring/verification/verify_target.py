@@ -24,24 +24,28 @@ _MAIN_BRANCHES = ("main", "master", "trunk", "develop")
 
 
 async def find(
-    house: ProjectContext, target: str | None, base_branch: str | None, may_change: tuple[str, ...], needs_commit: bool
+    context: ProjectContext,
+    target: str | None,
+    base_branch: str | None,
+    may_change: tuple[str, ...],
+    needs_commit: bool,
 ) -> Examination:
     """What is to be verified, and the policy of its base."""
-    history = GitHistory(house.layout.git)
-    task = _task(house, target)
+    history = GitHistory(context.layout.git)
+    task = _task(context, target)
     subject = None
     if needs_commit or target is not None:
         if target is None:
             raise NotFoundError("say what to verify: a task, a branch or a commit", hint="genba verify 12")
-        subject = await _subject(house, history, target, task, base_branch, needs_commit)
-    base_name = subject.base_branch if subject is not None else base_branch or await current_branch(house)
+        subject = await _subject(context, history, target, task, base_branch, needs_commit)
+    base_name = subject.base_branch if subject is not None else base_branch or await current_branch(context)
     tip = await known_commit(history, base_name)
-    policy = await rulebook(house.layout, house.project).freeze(tip, base_name, task, may_change)
-    session = house.board().newest_session(task.number) if task is not None else None
+    policy = await rulebook(context.layout, context.project).freeze(tip, base_name, task, may_change)
+    session = context.board().newest_session(task.number) if task is not None else None
     if session is not None:
         maker = Maker(agent=session.agent, run=session.run)
     else:
-        maker = maker_of_branch(house, subject.branch if subject is not None else "")
+        maker = maker_of_branch(context, subject.branch if subject is not None else "")
     return Examination(
         shown=target or base_name,
         number=task.number if task is not None else None,
@@ -54,7 +58,7 @@ async def find(
 
 
 async def look(
-    house: ProjectContext, examination: Examination, fresh: bool, told: Callable[[GoalResult], None]
+    context: ProjectContext, examination: Examination, fresh: bool, told: Callable[[GoalResult], None]
 ) -> Verification:
     """The verdict. That of a task is written on the blackboard; its status stays as it is."""
     import os  # noqa: PLC0415  (beside its use)
@@ -63,26 +67,26 @@ async def look(
     mark = f"{VERIFYING}{os.getpid()}-{os.urandom(3).hex()}"
     maker = examination.maker
     judge = verifier(
-        house.layout, house.processes, Redactor(os.environ).text, mark, fence_for(house, maker), maker.agent
+        context.layout, context.processes, Redactor(os.environ).text, mark, fence_for(context, maker), maker.agent
     )
     found = await judge.verify(examination.subject, examination.policy, told, fresh)
     if examination.number is not None and examination.recorded:
-        house.board().record_verification(examination.number, "", found)
+        context.board().record_verification(examination.number, "", found)
     return found
 
 
-def _task(house: ProjectContext, target: str | None) -> Task | None:
+def _task(context: ProjectContext, target: str | None) -> Task | None:
     """The task that is meant; a number that is no task may still be a commit."""
     digits = (target or "").removeprefix("#")
     if target is None or not (digits.isascii() and digits.isdigit()):
         return None
     number = int(digits[:18])
-    if not house.has_board():
+    if not context.has_board():
         if target.startswith("#"):
             raise NotFoundError(f"there is no task #{number}", hint='genba task add "what is to be done"')
         return None
     try:
-        return house.board().get(number)
+        return context.board().get(number)
     except NotFoundError:
         if len(target) >= 7 and not target.startswith("#"):  # noqa: PLR2004  (a short commit may be all digits)
             return None
@@ -90,7 +94,7 @@ def _task(house: ProjectContext, target: str | None) -> Task | None:
 
 
 async def _subject(
-    house: ProjectContext,
+    context: ProjectContext,
     history: GitHistory,
     target: str,
     task: Task | None,
@@ -99,7 +103,7 @@ async def _subject(
 ) -> Subject | None:
     branch, commit = "", None
     if task is not None:
-        found = await _of_task(house, history, task)
+        found = await _of_task(context, history, task)
         if isinstance(found, Subject):
             return found
         branch = found
@@ -109,61 +113,61 @@ async def _subject(
             raise StateConflictError(
                 f"task #{task.number} has no branch yet, and no commit is its work",
                 unchanged="nothing was changed.",
-                hint=command_to_work(house, task, house.board().newest_session(task.number).agent),
+                hint=command_to_work(context, task, context.board().newest_session(task.number).agent),
             )
     else:
         branch = await history.branch_of(target)
     commit = await known_commit(history, branch or target)
-    base_name = base_branch or await _base_for(house, history, branch)
+    base_name = base_branch or await _base_for(context, history, branch)
     base_tip = await known_commit(history, base_name)
     fork = await history.fork_point(base_tip, commit)
     if fork is None:
         raise StateConflictError(f"{target} and {base_name} have no commit in common", hint="--base-branch NAME")
-    dirty, strayed = await _tree_of(house, branch)
+    dirty, strayed = await _tree_of(context, branch)
     return Subject(commit=commit, base=fork, branch=branch, base_branch=base_name, dirty=dirty, strayed=strayed)
 
 
-async def _of_task(house: ProjectContext, history: GitHistory, task: Task) -> Subject | str:
+async def _of_task(context: ProjectContext, history: GitHistory, task: Task) -> Subject | str:
     """The branch of a task's newest session; for work that has landed, the commit that was verified last."""
-    board = house.board()
+    board = context.board()
     branch = board.newest_session(task.number).branch
-    if branch and await history.branch_of(branch) and not await _has_landed(house, history, branch):
+    if branch and await history.branch_of(branch) and not await _has_landed(context, history, branch):
         return branch
     last = board.last_verification(task.number)
-    base = await current_branch(house)
+    base = await current_branch(context)
     there = last is not None and await history.commit_of(last.subject.commit) is not None
-    if last is not None and there and await is_own_work(house, task, last.subject, last.subject.base_branch or base):
+    if last is not None and there and await is_own_work(context, task, last.subject, last.subject.base_branch or base):
         return last.subject
     if branch and await history.branch_of(branch):
         return branch
-    return (await landed_by_hand(house, task, base) if not branch else None) or ""
+    return (await landed_by_hand(context, task, base) if not branch else None) or ""
 
 
-async def _has_landed(house: ProjectContext, history: GitHistory, branch: str) -> bool:
+async def _has_landed(context: ProjectContext, history: GitHistory, branch: str) -> bool:
     """Whether the base has all of a branch already."""
-    base = await _base_for(house, history, branch)
+    base = await _base_for(context, history, branch)
     tip = await known_commit(history, branch)
-    return base != branch and await house.layout.git.is_ancestor(tip, await known_commit(history, base))
+    return base != branch and await context.layout.git.is_ancestor(tip, await known_commit(history, base))
 
 
-async def _tree_of(house: ProjectContext, branch: str) -> tuple[tuple[str, ...], str]:
+async def _tree_of(context: ProjectContext, branch: str) -> tuple[tuple[str, ...], str]:
     """What the working tree of a branch has not committed, where it has one."""
-    checkouts = await house.layout.checkouts()
+    checkouts = await context.layout.checkouts()
     folder = checkouts.get(branch)
     if not branch or folder is None or not folder.is_dir():
         return (), ""
-    return await GitWorkingTrees(house.layout).uncommitted(folder), ""
+    return await GitWorkingTrees(context.layout).uncommitted(folder), ""
 
 
-async def current_branch(house: ProjectContext) -> str:
-    git = house.layout.git
-    done = await git.run("symbolic-ref", "--quiet", "--short", "HEAD", git_dir=house.layout.git_dir, allow=(0, 1))
+async def current_branch(context: ProjectContext) -> str:
+    git = context.layout.git
+    done = await git.run("symbolic-ref", "--quiet", "--short", "HEAD", git_dir=context.layout.git_dir, allow=(0, 1))
     return done.stdout.strip() or "HEAD"
 
 
-async def _base_for(house: ProjectContext, history: GitHistory, branch: str) -> str:
+async def _base_for(context: ProjectContext, history: GitHistory, branch: str) -> str:
     """Where a branch should go: the branch of the user's checkout, unless that is the branch itself."""
-    current = await current_branch(house)
+    current = await current_branch(context)
     if current not in ("HEAD", branch):
         return current
     for name in _MAIN_BRANCHES:

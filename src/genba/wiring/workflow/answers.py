@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 async def open_server(
-    house: ProjectContext,
+    context: ProjectContext,
     board: FleetBoard,
     looking: FleetBoard,
     crew: ProjectAgentPool,
@@ -41,27 +41,27 @@ async def open_server(
         task = field.tasks.get(number)
         if task is None:
             raise NotFoundError(f"there is no task #{number}")
-        base_branch = await base_branch_of(house, crew.base_branch, task, field)
+        base_branch = await base_branch_of(context, crew.base_branch, task, field)
         branch = branch_of(task, Purpose.INTEGRATE, field)
-        there = await house.layout.git.commit_of(f"refs/heads/{branch}") is not None
+        there = await context.layout.git.commit_of(f"refs/heads/{branch}") is not None
         return Landing(branch if there else base_branch, base_branch)
 
     service = WorkflowService(
         WorkflowBoard(looking.board),
         looking,
-        LiveWorkVerifier(house, part_of, landing, leaving=leaving),
-        house.project.fleet,
+        LiveWorkVerifier(context, part_of, landing, leaving=leaving),
+        context.project.fleet,
         looking.store.project,
-        house.project.instructions,
-        lambda: agents_here(house),
-        types=task_types(house),
+        context.project.instructions,
+        lambda: agents_here(context),
+        types=task_types(context),
     )
-    server = WorkflowServer(service, door, socket_path(house.layout, executor))
+    server = WorkflowServer(service, door, socket_path(context.layout, executor))
     await asyncio.to_thread(server.open)
     answering = Answering(
         runs=RunWorkflow(WorkflowBoard(board.board)),
         socket=server.path,
-        language=house.project.fleet.workflow.language,
+        language=context.project.fleet.workflow.language,
         project_id=looking.store.project,
     )
     return server, answering

@@ -55,10 +55,10 @@ _NOBODY: dict[str, Any] = {
 class GuestDesk:
     """Gives guests a place, and looks at what they made of it."""
 
-    def __init__(self, house: ProjectContext) -> None:
-        self.house = house
-        self.board = FleetBoard(house.board())
-        self.trees = GitWorkingTrees(house.layout)
+    def __init__(self, context: ProjectContext) -> None:
+        self.context = context
+        self.board = FleetBoard(context.board())
+        self.trees = GitWorkingTrees(context.layout)
 
     # ── taking a task ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -81,16 +81,16 @@ class GuestDesk:
         return await self._begin(seat, task, field)
 
     async def _begin(self, seat: AgentConnection, task: Task, field: FleetSnapshot) -> AgentConnection:
-        base = await check_ground(self.house, self.house.project.fleet)
+        base = await check_ground(self.context, self.context.project.fleet)
         purpose = Purpose.MANAGE if seat.hierarchy is Hierarchy.MANAGER else Purpose.WORK
         made = await asyncio.to_thread(self.board.sessions, task.number)
         attempt = max((session.attempt for session in made), default=0) + 1
         run = run_id(self.board.store.project, seat.agent, task.number, attempt, purpose)
-        base_branch = await base_branch_of(self.house, base, task, field)
+        base_branch = await base_branch_of(self.context, base, task, field)
         plan = SessionPlan(
             definition=self._definition(),
             parameters={"issue": task.number},
-            project=self.house.project.name,
+            project=self.context.project.name,
             branch=branch_of(task, purpose, field),
             base_branch=base_branch,
         )
@@ -116,7 +116,7 @@ class GuestDesk:
         return taken
 
     def _definition(self) -> AgentDefinition:
-        return self.house.registry.load(_STAND_IN, [Layer("a guest", _NOBODY)])
+        return self.context.registry.load(_STAND_IN, [Layer("a guest", _NOBODY)])
 
     async def _open(self, seat: AgentConnection, task: Task, plan: SessionPlan) -> Workspace:
         """A working tree. It is there already for whoever comes back; nobody holds its branch in between."""
@@ -155,7 +155,7 @@ class GuestDesk:
 
     async def place(self, seat: AgentConnection) -> Place:
         number = self._bound(seat)
-        language = self.house.project.language
+        language = self.context.project.language
         note = await asyncio.to_thread(note_for, self.board, number, language=language)
         if seat.hierarchy is Hierarchy.MANAGER:
             branch, base, base_branch, task = await self._of_manager(seat)
@@ -163,7 +163,7 @@ class GuestDesk:
         else:
             task, plan, workspace = await self._workspace(seat)
             branch, base, base_branch, path = workspace.branch, workspace.base, plan.base_branch, workspace.path
-        policy = await rulebook(self.house.layout, self.house.project).freeze(base, base_branch, task)
+        policy = await rulebook(self.context.layout, self.context.project).freeze(base, base_branch, task)
         goals = tuple(line.removeprefix("- ") for line in policy.told(language).splitlines())
         return Place(branch=branch, base_branch=base_branch, path=path, note=note, goals=goals)
 
@@ -171,20 +171,20 @@ class GuestDesk:
         if seat.hierarchy is Hierarchy.MANAGER:
             branch, base, base_branch, task = await self._of_manager(seat)
             subject = Subject(
-                commit=await tip_of(self.house, branch), base=base, branch=branch, base_branch=base_branch
+                commit=await tip_of(self.context, branch), base=base, branch=branch, base_branch=base_branch
             )
-            return await judge_claim(self.house, task, subject, run=seat.run, agent=seat.agent)
+            return await judge_claim(self.context, task, subject, run=seat.run, agent=seat.agent)
         task, _, workspace = await self._workspace(seat)
-        return await judge_claim(self.house, task, await self._subject(workspace), run=seat.run, agent=seat.agent)
+        return await judge_claim(self.context, task, await self._subject(workspace), run=seat.run, agent=seat.agent)
 
     async def judge_subtask(self, seat: AgentConnection, number: int) -> Judged:
         _, _, workspace = await self._workspace(seat)
         step = await asyncio.to_thread(self.board.board.get, number)
         subject = await self._subject(workspace)
         if subject.dirty:
-            told = f"these changes are not committed: {', '.join(subject.dirty[:5])}"
-            return Judged(done=False, commit=subject.commit, evidence=Evidence(task=number, summary=told))
-        return await judge_claim(self.house, step, subject, run=seat.run, agent=seat.agent, own_goals=True)
+            message = f"these changes are not committed: {', '.join(subject.dirty[:5])}"
+            return Judged(done=False, commit=subject.commit, evidence=Evidence(task=number, summary=message))
+        return await judge_claim(self.context, step, subject, run=seat.run, agent=seat.agent, own_goals=True)
 
     async def _subject(self, workspace: Workspace) -> Subject:
         seen = await self.trees.observe(workspace)
@@ -203,13 +203,13 @@ class GuestDesk:
         task = field.tasks.get(self._bound(seat))
         if task is None:
             raise NotFoundError(f"there is no task #{seat.task}")
-        base = await check_ground(self.house, self.house.project.fleet)
-        above = await base_branch_of(self.house, base, task, field)
+        base = await check_ground(self.context, self.context.project.fleet)
+        above = await base_branch_of(self.context, base, task, field)
         branch = branch_of(task, Purpose.INTEGRATE, field)
-        if await self.house.layout.git.commit_of(f"refs/heads/{branch}") is None:
+        if await self.context.layout.git.commit_of(f"refs/heads/{branch}") is None:
             branch = above
-        fork = await self.house.layout.git.run("merge-base", await tip_of(self.house, above), branch, allow=(0, 1))
-        return branch, fork.stdout.strip() or await tip_of(self.house, above), above, task
+        fork = await self.context.layout.git.run("merge-base", await tip_of(self.context, above), branch, allow=(0, 1))
+        return branch, fork.stdout.strip() or await tip_of(self.context, above), above, task
 
     # ── leaving ──────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -50,13 +50,13 @@ class LiveWorkVerifier:
 
     def __init__(
         self,
-        house: ProjectContext,
+        context: ProjectContext,
         part_of: FindPart,
         landing: Callable[[int], Awaitable[Landing]],
         patience: float = _PATIENCE_SECONDS,
         leaving: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.house = house
+        self.context = context
         self.part_of = part_of
         self.landing = landing
         self.patience = patience
@@ -99,21 +99,23 @@ class LiveWorkVerifier:
             if self.leaving() or time.monotonic() >= deadline:
                 break
             await asyncio.sleep(_LOOK_AGAIN_SECONDS)
-        told = "nobody here carries out this session just now" if live is None else "its working tree is not there yet"
-        raise WorkflowError(ErrorCode.CONFLICT, told, hint="call it again in a few seconds", action="retry")
+        message = (
+            "nobody here carries out this session just now" if live is None else "its working tree is not there yet"
+        )
+        raise WorkflowError(ErrorCode.CONFLICT, message, hint="call it again in a few seconds", action="retry")
 
     async def _place(self, seat: AgentConnection, run: Run) -> Place:
         if seat.hierarchy is Hierarchy.MANAGER:
             landing = await self.landing(_task(seat))
             task = await self._read(_task(seat))
-            policy = await rulebook(self.house.layout, self.house.project).freeze(
-                await tip_of(self.house, landing.base_branch), landing.base_branch, task
+            policy = await rulebook(self.context.layout, self.context.project).freeze(
+                await tip_of(self.context, landing.base_branch), landing.base_branch, task
             )
             return Place(
                 branch=landing.branch,
                 base_branch=landing.base_branch,
                 note=run.known(),
-                goals=_lines(policy.told(self.house.project.language)),
+                goals=_lines(policy.told(self.context.project.language)),
             )
         workspace = run.workspace
         assert workspace is not None  # noqa: S101  (see _live)
@@ -122,7 +124,7 @@ class LiveWorkVerifier:
             base_branch=workspace.base_branch,
             path=workspace.path,
             note=run.known(),
-            goals=_lines(run.proof.policy.told(self.house.project.language)) if run.proof is not None else (),
+            goals=_lines(run.proof.policy.told(self.context.project.language)) if run.proof is not None else (),
         )
 
     async def _judge_work(self, seat: AgentConnection, run: Run) -> Judged:
@@ -150,24 +152,24 @@ class LiveWorkVerifier:
                 strayed=seen.strayed,
             )
             if seen.dirty:
-                told = f"not everything is committed: {', '.join(seen.dirty[:_MOST_NAMED])}"
-                return Judged(done=False, commit=seen.head, evidence=Evidence(task=number, summary=told))
+                message = f"not everything is committed: {', '.join(seen.dirty[:_MOST_NAMED])}"
+                return Judged(done=False, commit=seen.head, evidence=Evidence(task=number, summary=message))
             step = await self._read(number)
-            return await judge_claim(self.house, step, subject, run=seat.run, agent=seat.agent, own_goals=True)
+            return await judge_claim(self.context, step, subject, run=seat.run, agent=seat.agent, own_goals=True)
 
     async def _judge_parts(self, seat: AgentConnection, run: Run) -> Judged:
         """What the parts of a manager's task have come to, on the branch that they were merged into."""
         async with run.claiming:
             landing = await self.landing(_task(seat))
-            commit, base = await tip_of(self.house, landing.branch), await tip_of(self.house, landing.base_branch)
-            fork = await GitHistory(self.house.layout.git).fork_point(base, commit)
+            commit, base = await tip_of(self.context, landing.branch), await tip_of(self.context, landing.base_branch)
+            fork = await GitHistory(self.context.layout.git).fork_point(base, commit)
             subject = Subject(commit=commit, base=fork or base, branch=landing.branch, base_branch=landing.base_branch)
             task = await self._read(_task(seat))
             emit = run.world.journal.emit
-            return await judge_claim(self.house, task, subject, run=seat.run, agent=seat.agent, emit=emit)
+            return await judge_claim(self.context, task, subject, run=seat.run, agent=seat.agent, emit=emit)
 
     async def _read(self, number: int) -> Task:
-        return await asyncio.to_thread(self.house.board().get, number)
+        return await asyncio.to_thread(self.context.board().get, number)
 
 
 async def _on_its_loop(live: DressedPart, work: Coroutine[Any, Any, T]) -> T:
@@ -189,5 +191,5 @@ def _told_of(red: CheckResult, task: int, commit: str) -> Evidence:
 
 
 def _not_for_guests(seat: AgentConnection, number: int) -> WorkflowError:
-    told = f"{seat.agent} was started for its own task, and cannot take #{number}"
-    return WorkflowError(ErrorCode.FORBIDDEN, told, hint="call get_next_action")
+    message = f"{seat.agent} was started for its own task, and cannot take #{number}"
+    return WorkflowError(ErrorCode.FORBIDDEN, message, hint="call get_next_action")

@@ -18,35 +18,35 @@ if TYPE_CHECKING:
     from genba.wiring.project.project_context import ProjectContext
 
 
-def open_service(house: ProjectContext, desk: WorkVerifier | None = None) -> WorkflowService:
+def open_service(context: ProjectContext, desk: WorkVerifier | None = None) -> WorkflowService:
     """The service of a project. Whoever opened it closes it, and the house after it."""
-    board = house.board()
+    board = context.board()
     return WorkflowService(
         WorkflowBoard(board),
         FleetBoard(board),
-        desk or GuestDesk(house),
-        house.project.fleet,
+        desk or GuestDesk(context),
+        context.project.fleet,
         board.store.project,
-        house.project.instructions,
-        lambda: agents_here(house),
-        types=task_types(house),
+        context.project.instructions,
+        lambda: agents_here(context),
+        types=task_types(context),
     )
 
 
-def task_types(house: ProjectContext) -> TaskTypes:
+def task_types(context: ProjectContext) -> TaskTypes:
     """The types of the project's tasks. A subtask is reviewed like every task of its type."""
-    rules = house.project.rules
+    rules = context.project.rules
     declared = rules.task_types if rules is not None else {}
     reviewed: dict[str, str] = {name: found.reviewer_type for name, found in declared.items() if found.requires_review}
     return TaskTypes(known_types(rules), reviewed)
 
 
-def agents_here(house: ProjectContext) -> tuple[Worker, ...]:
+def agents_here(context: ProjectContext) -> tuple[Worker, ...]:
     """The agents of the project that a fleet can start, as they are declared now."""
     found = []
-    for info in house.registry.agents()[0]:
+    for info in context.registry.agents()[0]:
         try:
-            definition = house.registry.load(info.name)
+            definition = context.registry.load(info.name)
         except GenbaError:
             continue  # somebody writes at it just now
         if definition.joins_fleets:

@@ -121,14 +121,14 @@ class Talk:
             client_capabilities=schema.ClientCapabilities(),
             client_info=schema.Implementation(name="genba", title="Genba", version=__version__),
         )
-        told = await _call(connection, "initialize", request)
-        version = told.get("protocolVersion")
+        result = await _call(connection, "initialize", request)
+        version = result.get("protocolVersion")
         if version != _VERSION:
             raise UnrecoverableError(
                 f"the agent speaks version {version!r} of the Agent Client Protocol, and Genba version {_VERSION}",
                 hint="install a version of the agent that speaks it",
             )
-        return as_dict(told.get("agentCapabilities"))
+        return as_dict(result.get("agentCapabilities"))
 
     async def _open(self, connection: "Connection", abilities: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
         """Go on with the session that was asked for, or begin one; whether it goes on."""
@@ -266,10 +266,10 @@ def _message(line: bytes) -> dict[str, Any] | None:
     error = message.get("error")
     if error is not None:
         error = error if isinstance(error, dict) else {}
-        code, said = error.get("code"), error.get("message")
+        code, output = error.get("code"), error.get("message")
         message["error"] = {
             "code": code if isinstance(code, int) else -32603,
-            "message": said if isinstance(said, str) else "no reason is given",
+            "message": output if isinstance(output, str) else "no reason is given",
             "data": error.get("data"),
         }
     return message

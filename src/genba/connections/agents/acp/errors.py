@@ -20,13 +20,13 @@ _WAIT = re.compile(r"retry.?(?:after|delay)[^\d]{1,5}(\d+(?:\.\d+)?)", re.IGNORE
 
 def refused(code: int, message: str, data: object, key_variable: str) -> GenbaError:
     """The error that fits. Agents agree on no codes for what their provider said, so the words count too."""
-    said = f"{message} {_words(data)}".strip()
-    status = _status(code, said)
+    output = f"{message} {_words(data)}".strip()
+    status = _status(code, output)
     if status is not None:
-        return provider_error(status, said, key_variable or "the key, or the login by homeFiles", _wait(said))
+        return provider_error(status, output, key_variable or "the key, or the login by homeFiles", _wait(output))
     if code in _MISUNDERSTOOD:
-        return UnrecoverableError(f"the agent refused: {one_line(said)}", hint="check runner.adapter")
-    return AgentUnavailable(f"the agent refused: {one_line(said)}")
+        return UnrecoverableError(f"the agent refused: {one_line(output)}", hint="check runner.adapter")
+    return AgentUnavailable(f"the agent refused: {one_line(output)}")
 
 
 def _status(code: int, said: str) -> int | None:

@@ -60,22 +60,22 @@ class Turn:
     def update(self, params: Any) -> None:
         """Take one `session/update`."""
         self.spoke.set()
-        told = params.get("update") if isinstance(params, dict) else None
-        if not isinstance(told, dict):
+        result = params.get("update") if isinstance(params, dict) else None
+        if not isinstance(result, dict):
             return
-        match told.get("sessionUpdate"):
+        match result.get("sessionUpdate"):
             case "usage_update":
-                self._take_cost(told.get("cost"))
+                self._take_cost(result.get("cost"))
             case "agent_message_chunk" if self.begun:
-                self._say(told.get("content"))
+                self._say(result.get("content"))
             case "tool_call" | "tool_call_update" if self.begun:
-                self._call(told)
+                self._call(result)
 
     def permission(self, params: Any) -> dict[str, Any]:
         """Answer `session/request_permission`."""
         params = params if isinstance(params, dict) else {}
-        told = params.get("toolCall")
-        known = self._call(told if isinstance(told, dict) else {}, asks=True)
+        result = params.get("toolCall")
+        known = self._call(result if isinstance(result, dict) else {}, asks=True)
         call, call_id = known if known is not None else (ToolCall(), "")
         name = name_of(call, call_id, self.servers)
         yes = self.begun and known is not None and may_use(name, call, self.ask, self.workdir, self.walled)

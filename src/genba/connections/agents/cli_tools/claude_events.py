@@ -119,29 +119,29 @@ class ClaudeReading:
         return Usage(run.input_tokens, run.output_tokens, cost)
 
     def _without_result(self, done: Exit) -> GenbaError:
-        said = last_words(done) if done.stderr.strip() else ""
+        output = last_words(done) if done.stderr.strip() else ""
         if any(words in done.stderr for words in _NO_SUCH_CONVERSATION):
-            return ConversationLost(f"the conversation is lost: {said}")
+            return ConversationLost(f"the conversation is lost: {output}")
         if any(words in done.stderr for words in _REFUSED_WORDS):
-            return UnrecoverableError(with_words("claude refused to start", said), hint="check runner.adapter")
+            return UnrecoverableError(with_words("claude refused to start", output), hint="check runner.adapter")
         how = f"by signal {-done.code}" if done.code < 0 else f"with exit code {done.code}"
-        return AgentUnavailable(with_words(f"claude ended {how} and without a result", said))
+        return AgentUnavailable(with_words(f"claude ended {how} and without a result", output))
 
     def _error(self, result: Mapping[str, Any]) -> GenbaError:
-        told = _told(result)
+        outcome = _told(result)
         status = result.get("api_error_status")
-        if any(words in told for words in _NO_SUCH_CONVERSATION):
-            return ConversationLost(f"the conversation is lost: {told}")
-        if self.resumed and told.startswith("Prompt is too long"):
-            return ConversationLost(f"the conversation is full: {told}")
+        if any(words in outcome for words in _NO_SUCH_CONVERSATION):
+            return ConversationLost(f"the conversation is lost: {outcome}")
+        if self.resumed and outcome.startswith("Prompt is too long"):
+            return ConversationLost(f"the conversation is full: {outcome}")
         if result.get("subtype") == "error_max_budget_usd":
-            return UnrecoverableError(with_words("claude used up its budget", told), hint="check --max-budget-usd")
-        if status is None and _LIMIT_IN_TEXT.search(told):
+            return UnrecoverableError(with_words("claude used up its budget", outcome), hint="check --max-budget-usd")
+        if status is None and _LIMIT_IN_TEXT.search(outcome):
             status = _TOO_MANY
-        elif status is None and _LOGIN_IN_TEXT.search(told):
+        elif status is None and _LOGIN_IN_TEXT.search(outcome):
             status = _NO_KEY
         known = status if isinstance(status, int) else None
-        return provider_error(known, told, self.key_variable, retry_after=self._until_reset(told))
+        return provider_error(known, outcome, self.key_variable, retry_after=self._until_reset(outcome))
 
     def _until_reset(self, told: str) -> float | None:
         in_text = _RESET_IN_TEXT.search(told)

@@ -203,13 +203,13 @@ class Limits:
         return (*off, "multi_agent") if self.listed is not None and "Task" not in self.listed else off
 
     def instructions(self) -> str:
-        told = self.ask.system_prompt.rstrip()
+        message = self.ask.system_prompt.rstrip()
         if self.runs or not self.looks:
-            return told
+            return message
         rule = (
             "Commands may only read here: ls, cat, head, tail, sed -n, grep, rg, find, wc, git status, log, diff, show."
         )
-        return f"{told}\n\n{rule}" if told else rule
+        return f"{message}\n\n{rule}" if message else rule
 
     def _sandbox(self, walled: bool) -> str:
         """Behind walls there is no second sandbox: its own cannot be built there, and every command would fail."""

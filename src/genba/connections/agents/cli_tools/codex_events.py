@@ -122,10 +122,10 @@ class CodexReading:
         return self.price.of(usage, cached.input_tokens) if self.price is not None else usage
 
     def _error(self, done: Exit) -> GenbaError:
-        told = self.failure or self.complaint
-        if told:
-            return self._told_error(told)
-        said = last_words(done) if done.stderr.strip() else ""
+        result = self.failure or self.complaint
+        if result:
+            return self._told_error(result)
+        output = last_words(done) if done.stderr.strip() else ""
         if servers := _MCP.search(done.stderr):
             return AgentUnavailable(
                 f"the MCP server {servers[1]} cannot be used",
@@ -133,10 +133,12 @@ class CodexReading:
             )
         if self.resumed and self.session_id is None and "thread/resume" in done.stderr:
             return ConversationLost("the conversation is lost")
-        if done.code == _USAGE_ERROR or said.startswith("Error loading config"):
-            return UnrecoverableError(with_words("codex refused to start", one_line(said)), hint="check runner.adapter")
+        if done.code == _USAGE_ERROR or output.startswith("Error loading config"):
+            return UnrecoverableError(
+                with_words("codex refused to start", one_line(output)), hint="check runner.adapter"
+            )
         how = f"by signal {-done.code}" if done.code < 0 else f"with exit code {done.code}"
-        return AgentUnavailable(with_words(f"codex ended {how} and without a result", one_line(said)))
+        return AgentUnavailable(with_words(f"codex ended {how} and without a result", one_line(output)))
 
     def _told_error(self, told: str) -> GenbaError:
         if self.resumed and _FULL.search(told):

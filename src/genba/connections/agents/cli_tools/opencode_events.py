@@ -101,9 +101,9 @@ class OpenCodeReading:
             raise self._error(done)
         if self.reason == "length":
             self.heard("notice", "the model stopped at the length of its answer")
-        said = self.texts.get(self.message) or next(reversed(self.texts.values()), deque())
+        output = self.texts.get(self.message) or next(reversed(self.texts.values()), deque())
         return Reply(
-            text="\n".join(said),
+            text="\n".join(output),
             session_id=self.session_id,
             usage=self.usage,
             tools_used=tuple(dict.fromkeys(self.used)),
@@ -117,27 +117,27 @@ class OpenCodeReading:
             return self._told_error(self.failure)
         if self.trouble is not None:
             return self.trouble
-        said = _ANSI.sub("", last_words(done)) if done.stderr.strip() else ""
+        output = _ANSI.sub("", last_words(done)) if done.stderr.strip() else ""
         if self.resumed and _LOST in done.stderr:
             return ConversationLost("the conversation is lost")
-        if done.code == 1 and self.session_id is None and said:
-            return UnrecoverableError(f"opencode refused to start: {one_line(said)}", hint="check runner.adapter")
+        if done.code == 1 and self.session_id is None and output:
+            return UnrecoverableError(f"opencode refused to start: {one_line(output)}", hint="check runner.adapter")
         how = f"by signal {-done.code}" if done.code < 0 else f"with exit code {done.code}"
         where = "in the middle of its work" if self.reason else "without a result"
-        return AgentUnavailable(with_words(f"opencode ended {how} and {where}", one_line(said)))
+        return AgentUnavailable(with_words(f"opencode ended {how} and {where}", one_line(output)))
 
     def _told_error(self, failure: Mapping[str, Any]) -> GenbaError:
         name, data = as_text(failure.get("name")), as_dict(failure.get("data"))
-        told = as_text(data.get("message")) or name
+        result = as_text(data.get("message")) or name
         if name == "ContextOverflowError" and self.resumed:
-            return ConversationLost(f"the conversation is full: {one_line(told)}")
+            return ConversationLost(f"the conversation is full: {one_line(result)}")
         status = data.get("statusCode")
         if name == "ProviderAuthError":
             status = 401
         if name in ("ProviderModelNotFoundError", "ContextOverflowError", "ConfigInvalidError"):
-            return UnrecoverableError(f"opencode cannot go on: {one_line(told)}", hint="check runner.adapter")
-        wait = _seconds(as_dict(data.get("responseHeaders"))) or told_wait(told, datetime.now().astimezone())
-        return provider_error(status if isinstance(status, int) else None, told, self.key_variable, wait)
+            return UnrecoverableError(f"opencode cannot go on: {one_line(result)}", hint="check runner.adapter")
+        wait = _seconds(as_dict(data.get("responseHeaders"))) or told_wait(result, datetime.now().astimezone())
+        return provider_error(status if isinstance(status, int) else None, result, self.key_variable, wait)
 
     def _on_finish(self, event: Mapping[str, Any]) -> None:
         part = as_dict(event.get("part"))
@@ -158,11 +158,11 @@ class OpenCodeReading:
             while len(self.texts) >= _MOST_MESSAGES:
                 del self.texts[next(iter(self.texts))]
             self.texts[message], self.length = deque(), 0
-        said = self.texts[message]
-        said.append(text)
+        output = self.texts[message]
+        output.append(text)
         self.length += len(text)
-        while self.length > _MOST_TEXT and len(said) > 1:
-            self.length -= len(said.popleft())
+        while self.length > _MOST_TEXT and len(output) > 1:
+            self.length -= len(output.popleft())
 
     def _on_tool(self, event: Mapping[str, Any]) -> None:
         part = as_dict(event.get("part"))
@@ -203,17 +203,17 @@ class OpenCodeReading:
             self._on_retry(event)
 
     def _on_retry(self, event: Mapping[str, Any]) -> None:
-        told, seconds = one_line(as_text(event.get("message"))), as_number(event.get("seconds"))
+        result, seconds = one_line(as_text(event.get("message"))), as_number(event.get("seconds"))
         own_wait = _FIRST_WAIT * 2.0 ** (min(max(as_count(event.get("retry")), 1), _MOST_DOUBLINGS) - 1)
         told_by_provider = seconds > own_wait * _SLACK
-        if told_by_provider or _LIMIT.search(told):
+        if told_by_provider or _LIMIT.search(result):
             self.trouble = RateLimited(
-                with_words("the rate limit of the model is reached", told),
+                with_words("the rate limit of the model is reached", result),
                 retry_after=round(seconds, 3) if told_by_provider else None,
             )
         else:
-            self.trouble = AgentUnavailable(with_words("the model cannot be reached", told))
-        self.heard("notice", f"the model is asked again in {seconds:.1f} s: {told}")
+            self.trouble = AgentUnavailable(with_words("the model cannot be reached", result))
+        self.heard("notice", f"the model is asked again in {seconds:.1f} s: {result}")
 
 
 _READERS: dict[str, Callable[[OpenCodeReading, dict[str, Any]], None]] = {

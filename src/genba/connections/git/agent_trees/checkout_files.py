@@ -112,10 +112,10 @@ def _make_folder(root: bytes, path: bytes) -> None:
 
 def _carry_out_mounted(overlay: Overlay, folder: Path, plan: Plan) -> None:
     """The same where the worktree is an overlay: by a process that has it mounted, at a place of the host's own."""
-    place, told = folder / "mount", folder / "plan"
+    place, result = folder / "mount", folder / "plan"
     place.mkdir()
-    told.write_bytes(msgspec.json.encode(plan))
-    words = mounted(overlay, place, [sys.executable, "-I", "-m", _MODULE, str(place), str(told)])
+    result.write_bytes(msgspec.json.encode(plan))
+    words = mounted(overlay, place, [sys.executable, "-I", "-m", _MODULE, str(place), str(result)])
     done = subprocess.run(
         words, cwd="/", env=own_environment(host_environment()), capture_output=True, text=True, errors="replace",
         start_new_session=True, check=False, timeout=LOCAL_SECONDS,

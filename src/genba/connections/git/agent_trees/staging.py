@@ -238,8 +238,8 @@ class Bench:
 
     def _beyond_template(self, overlay: Overlay, git_dir: Path) -> set[bytes]:
         words = ("diff-index", "--cached", "-z", "--name-only", "--no-renames", "--ignore-submodules=none")
-        told = self.ask_of_index(git_dir, *words, template_of(overlay), "--")
-        return {name for name in told.split(b"\0") if name}
+        output = self.ask_of_index(git_dir, *words, template_of(overlay), "--")
+        return {name for name in output.split(b"\0") if name}
 
     def _take_rule(self, path: bytes, content: bytes) -> None:
         _refuse_patterns(path, content)
@@ -264,9 +264,9 @@ class Bench:
         began = time.monotonic()
         with _in_time(".gitignore"):
             limit = max(self.pattern_seconds, 0.01)
-            told = self.git.aside(self.git_dir, *words, tree=self.rules, stdin=asked, allow=(0, 1), seconds=limit)
+            output = self.git.aside(self.git_dir, *words, tree=self.rules, stdin=asked, allow=(0, 1), seconds=limit)
         self.pattern_seconds -= time.monotonic() - began
-        return {name[2:] for name in told.split(b"\0") if name}
+        return {name[2:] for name in output.split(b"\0") if name}
 
     def add(self, found: Differences) -> None:
         """Bring the index of this bench to what was found. Each file is copied, and git reads the copy."""
@@ -283,8 +283,8 @@ class Bench:
             except OSError as error:
                 if is_disk_full(error):
                     raise
-                told = f"{os.fsdecode(root)}/{os.fsdecode(path)} cannot be copied: {error.strerror}"
-                raise GitError(told, hint="the file stays where it is") from error
+                message = f"{os.fsdecode(root)}/{os.fsdecode(path)} cannot be copied: {error.strerror}"
+                raise GitError(message, hint="the file stays where it is") from error
         if gone:
             removed = ("update-index", "-z", "--force-remove", "--stdin")
             self.in_index(*removed, tree=self.copies, stdin=b"\0".join([*sorted(gone), b""]))
@@ -332,11 +332,11 @@ def config_text(width: int, settings: str) -> str:
     lines = ["[core]", f"\trepositoryformatversion = {int(sha256)}", "\tbare = false"]
     lines += ["[extensions]", "\tobjectFormat = sha256"] if sha256 else []
     for entry in settings.split("\0"):
-        name, told, value = entry.partition("\n")
+        name, result, value = entry.partition("\n")
         section, _, key = name.rpartition(".")
         if key:
             lines.append(f"[{section}]")
-            lines.append(f"\t{key} = {quoted(value)}" if told else f"\t{key}")
+            lines.append(f"\t{key} = {quoted(value)}" if result else f"\t{key}")
     return "\n".join([*lines, ""])
 
 

@@ -54,8 +54,8 @@ class AgentLanding:
             await lay_out(self.git, checkout, git_dir, proposal.base, clean=False)
             if await self.git.commit_of(base_ref) != proposal.base:
                 return None
-            told = f"{checkout}: {telling_line(moved.stderr)}"
-            return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=told)
+            message = f"{checkout}: {telling_line(moved.stderr)}"
+            return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=message)
         follow = ("read-tree", "--reset", "--no-recurse-submodules", proposal.commit)
         await self.git.run(*follow, git_dir=git_dir, keeps=self.keeps)
         return MergeResult(status=MergeStatus.MERGED, commit=proposal.commit)
@@ -65,8 +65,8 @@ class AgentLanding:
         if not seen.tree or seen.tree == await self.git.text("rev-parse", f"{proposal.commit}^{{tree}}"):
             return ""
         words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=a", proposal.base, seen.tree)
-        told = await self.git.run(*words)
-        changed = [name for name in told.stdout.split("\0") if name]
+        result = await self.git.run(*words)
+        changed = [name for name in result.stdout.split("\0") if name]
         if changed:
             return f"{checkout} has uncommitted changes ({_listed(changed)})"
         added = {change.path for change in changes if change.status == "A"}

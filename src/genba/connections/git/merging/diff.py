@@ -41,8 +41,8 @@ def files_changed(git: Git, base: str, commit: str) -> FilesChanged:
     """For a thread that has time."""
     found = FilesChanged()
     fields = _fields(git.pieces("diff-tree", "-r", "-z", "--numstat", *_PLAIN, base, commit, "--"))
-    for told in fields:
-        added, _, rest = told.partition(b"\t")
+    for message in fields:
+        added, _, rest = message.partition(b"\t")
         removed, _, path = rest.partition(b"\t")
         before = b""
         if not path:  # a file with another name: both follow
@@ -100,8 +100,8 @@ def commits_between(git: Git, base: str, commit: str) -> tuple[CommitLine, ...]:
     """The commits that lead from one to the other, newest first. For a thread that has time."""
     words = ("log", "-z", f"-n{_MOST_COMMITS}", "--no-color", "--format=%H%n%aI%n%an%n%s", f"{base}..{commit}", "--")
     found = []
-    for told in _fields(git.pieces(*words)):
-        parts = told.split(b"\n", 3)
+    for message in _fields(git.pieces(*words)):
+        parts = message.split(b"\n", 3)
         if len(parts) == 4:  # noqa: PLR2004  (the four that were asked for)
             commit_, at, author, subject = (_text(part) for part in parts)
             found.append(CommitLine(commit=commit_, subject=subject[:300], author=author[:100], at=at))

@@ -55,31 +55,31 @@ class Landing:
         there = [change.path for change in changes if change.status == "A" and _exists(checkout / change.path)]
         if there:
             shown = ", ".join(there[:_SHOWN])
-            told = f"{checkout} has files that the merge would overwrite ({shown})"
-            return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=told, paths=tuple(there))
+            message = f"{checkout} has files that the merge would overwrite ({shown})"
+            return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=message, paths=tuple(there))
         self._write(_Record(checkout=str(checkout), ref=base_ref, base=proposal.base, commit=proposal.commit))
         forward = ("read-tree", "-m", "-u", proposal.base, proposal.commit)
         done = await self._change(*forward, tree=checkout, git_dir=git_dir)
         if "not uptodate" in done.stderr:  # a file that was only touched, until git has looked into it again
             await self._change("update-index", "-q", "--refresh", tree=checkout, git_dir=git_dir)
             done = await self._change(*forward, tree=checkout, git_dir=git_dir)
-        said = done.stderr
+        output = done.stderr
         if done.returncode == 0:
             moved = await self._change("update-ref", "-m", "genba: merge", base_ref, proposal.commit, proposal.base)
             if moved.returncode == 0:
                 self.record.unlink(missing_ok=True)
                 return MergeResult(status=MergeStatus.MERGED, commit=proposal.commit)
-            said = moved.stderr
+            output = moved.stderr
         try:
             if not await self._is_untouched(checkout, git_dir, proposal.base, changes):
                 await self._put_back(checkout, git_dir, proposal.base, changes)
         except GitError as error:  # whoever lands next puts it back: that this is left to do stays written down
-            told = f"{checkout} could not be put back: {error.message}"
-            return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=told)
+            message = f"{checkout} could not be put back: {error.message}"
+            return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=message)
         self.record.unlink(missing_ok=True)
         if await self.git.commit_of(base_ref) != proposal.base:
             return None
-        return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=f"{checkout}: {telling_line(said)}")
+        return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=f"{checkout}: {telling_line(output)}")
 
     async def _is_untouched(self, checkout: Path, git_dir: Path, base: str, changes: list[Change]) -> bool:
         """Whether git refused before it changed anything, so that there is nothing to put back, now or later."""
@@ -121,9 +121,9 @@ class Landing:
         if not any([await self._is_staged(checkout, git_dir, commit) for commit in (record.commit, record.base)]):
             return False
         asked = ("diff-files", "--name-only", "-z", "--ignore-submodules=all")
-        told = await self.git.run(*asked, tree=checkout, git_dir=git_dir, allow=(0, 1, 128))
+        result = await self.git.run(*asked, tree=checkout, git_dir=git_dir, allow=(0, 1, 128))
         touched = {change.path for change in changes}
-        if told.returncode != 0 or not {name for name in told.stdout.split("\0") if name} <= touched:
+        if result.returncode != 0 or not {name for name in result.stdout.split("\0") if name} <= touched:
             return False
         return await self._are_ours(checkout, git_dir, changes)
 
@@ -154,8 +154,8 @@ class Landing:
         there = [change.path for change in changes if _exists(checkout / change.path)]
         plain = [name for name in there if _is_one_line(name) and not (checkout / name).is_symlink()]
         asked = ("hash-object", "--stdin-paths")
-        told = "".join(f"{name}\n" for name in plain)
-        done = await self.git.run(*asked, tree=checkout, git_dir=git_dir, stdin=told, allow=(0, 128))
+        message = "".join(f"{name}\n" for name in plain)
+        done = await self.git.run(*asked, tree=checkout, git_dir=git_dir, stdin=message, allow=(0, 128))
         blobs = done.stdout.split() if done.returncode == 0 else [""] * len(plain)
         others = {name: await self._blob(checkout, git_dir, name) for name in there if name not in set(plain)}
         return dict(zip(plain, blobs, strict=True)) | others
@@ -165,8 +165,8 @@ class Landing:
         path = checkout / name
         link = os.readlink(path) if path.is_symlink() else None  # noqa: PTH115  (as it stands there)
         words = ("hash-object", "--", name) if link is None else ("hash-object", "--stdin")
-        told = await self.git.run(*words, tree=checkout, git_dir=git_dir, stdin=link, allow=(0, 128))
-        return told.stdout.strip()
+        result = await self.git.run(*words, tree=checkout, git_dir=git_dir, stdin=link, allow=(0, 128))
+        return result.stdout.strip()
 
     async def changes(self, base: str, commit: str) -> list[Change]:
         """What changes from one commit to another."""

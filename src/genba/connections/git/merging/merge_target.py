@@ -110,10 +110,10 @@ class GitTarget:
             fields = (await self.git.run(*words[:2], *words[3:], "-1", work.commit)).stdout.split("\0")
         name, email, date = fields[:3]
         subjects = [subject for subject in reversed(fields[3::4]) if subject.strip()]
-        told = "".join(f"* {subject}\n" for subject in subjects[:_MOST_SUBJECTS])
+        text = "".join(f"* {subject}\n" for subject in subjects[:_MOST_SUBJECTS])
         if len(subjects) > _MOST_SUBJECTS:
-            told += f"* and {len(subjects) - _MOST_SUBJECTS} more\n"
-        message = f"{work.subject}\n\n{told}\n{work.trailers}{_TRAILER}: {work.commit}\n"
+            text += f"* and {len(subjects) - _MOST_SUBJECTS} more\n"
+        message = f"{work.subject}\n\n{text}\n{work.trailers}{_TRAILER}: {work.commit}\n"
         return await self._commit_as(name, email, date, ("commit-tree", tree, "-p", base, "-F", "-"), message)
 
     async def _commit_as(self, name: str, email: str, date: str, words: tuple[str, ...], message: str) -> str:
@@ -143,8 +143,8 @@ class GitTarget:
         """Move the branch here, with its checkout where that is clean."""
         lock = self.layout.branch_lock(target)
         if lock.exists() and is_held(lock):
-            told = f"{target} is being worked on by {FileLock(lock).holder()}"
-            return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=told)
+            message = f"{target} is being worked on by {FileLock(lock).holder()}"
+            return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=message)
         named = Workspace(
             run="", path="", git_dir="", branch=f"the merge queue of {target}", base_branch=target, base=old,
             isolated=True,

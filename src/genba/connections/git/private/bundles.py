@@ -232,10 +232,10 @@ def _not_made(workspace: Workspace, done: Exit, limits: BundleLimits) -> GitErro
         return BoundaryViolationError(begun + "; ".join(f"{each.kind}: {each.detail}" for each in done.violations))
     if done.ending is not Ending.EXITED:
         return GitError(f"{begun}git {done.ending.replace('_', ' ')} after {done.seconds:.0f} seconds")
-    said = done.stderr.strip().splitlines()
-    telling = [line for line in said if line.startswith(("fatal:", "error:"))]
+    lines = done.stderr.strip().splitlines()
+    telling = [line for line in lines if line.startswith(("fatal:", "error:"))]
     size = f"git ended with {done.code}; a bundle may have {limits.bytes // (1024 * 1024)} MB"
-    return GitError(begun + (telling or said or [size])[0][:500])
+    return GitError(begun + (telling or lines or [size])[0][:500])
 
 
 def _listed(content: bytes | None, workspace: Workspace, limits: BundleLimits) -> dict[str, str]:
@@ -249,8 +249,8 @@ def _listed(content: bytes | None, workspace: Workspace, limits: BundleLimits) -
         if not found[2].startswith("refs/remotes/"):  # what it fetched from elsewhere is not its work
             refs[found[2]] = found[1]
     if content is None or len(refs) > limits.refs:
-        told = "no list that can be read" if content is None else f"{len(refs)} refs"
-        raise BoundaryViolationError(f"{workspace.run} has {told}; {limits.refs} refs may be brought back")
+        message = "no list that can be read" if content is None else f"{len(refs)} refs"
+        raise BoundaryViolationError(f"{workspace.run} has {message}; {limits.refs} refs may be brought back")
     return refs
 
 
@@ -286,8 +286,8 @@ def _opened(bundle: Path, workspace: Workspace, limits: BundleLimits) -> IO[byte
     entry = os.fstat(descriptor)
     if not stat.S_ISREG(entry.st_mode) or entry.st_size > limits.bytes:
         file.close()
-        told = f"{entry.st_size} bytes" if stat.S_ISREG(entry.st_mode) else "no plain file"
-        raise BoundaryViolationError(f"what {workspace.run} brought back is no bundle that can be taken: {told}")
+        message = f"{entry.st_size} bytes" if stat.S_ISREG(entry.st_mode) else "no plain file"
+        raise BoundaryViolationError(f"what {workspace.run} brought back is no bundle that can be taken: {message}")
     return file
 
 
@@ -350,6 +350,8 @@ def _let_in(quarantine: Path, objects: Path) -> None:
 
 
 def _why(error: GitError) -> str:
-    said = "\n".join((*getattr(error, "__notes__", ()), error.message)).splitlines()  # the notes have all that git said
-    telling = [line for line in said if "error:" in line or "fatal:" in line]
-    return (telling or said[-1:])[0].rpartition("error: ")[2].rpartition("fatal: ")[2][:300]
+    lines = "\n".join(
+        (*getattr(error, "__notes__", ()), error.message)
+    ).splitlines()  # the notes have all that git said
+    telling = [line for line in lines if "error:" in line or "fatal:" in line]
+    return (telling or lines[-1:])[0].rpartition("error: ")[2].rpartition("fatal: ")[2][:300]

@@ -56,9 +56,9 @@ class Packs:
 
     async def pack(self, folder: Path, tips: tuple[str, ...], known: str = "") -> None:
         """Pack all that some commits lead to, and a known one does not, into a folder of packs."""
-        told = "".join(f"{line}\n" for line in (*tips, *([f"^{known}"] if known else [])))
+        message = "".join(f"{line}\n" for line in (*tips, *([f"^{known}"] if known else [])))
         partial = ("--missing=allow-any",) if await asyncio.to_thread(self.is_partial) else ()
-        await self.git.run(*_PACK, *partial, str(folder / "pack"), stdin=told)
+        await self.git.run(*_PACK, *partial, str(folder / "pack"), stdin=message)
 
     def is_partial(self) -> bool:
         """Whether objects may be missing because the user's clone has never fetched them."""

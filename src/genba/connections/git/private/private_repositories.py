@@ -87,11 +87,11 @@ def read_plain(path: Path, largest: int) -> bytes | None:
 
 def private_head(cell: Path) -> tuple[str, str]:
     """The branch and the commit that HEAD of a private repository names: one of them, or none."""
-    said = (read_plain(cell / "repository" / "HEAD", _LARGEST_HEAD) or b"").decode("utf-8", "replace").strip()
-    if said.startswith(_HEAD_REF):
-        name = said.removeprefix(_HEAD_REF).strip()
+    output = (read_plain(cell / "repository" / "HEAD", _LARGEST_HEAD) or b"").decode("utf-8", "replace").strip()
+    if output.startswith(_HEAD_REF):
+        name = output.removeprefix(_HEAD_REF).strip()
         return (name.removeprefix("refs/heads/") if name.startswith("refs/heads/") else "", "")
-    return "", said if is_name_of_object(said) else ""
+    return "", output if is_name_of_object(output) else ""
 
 
 def is_name_of_object(text: str) -> bool:
@@ -211,12 +211,12 @@ def _config(workspace: Workspace, state: CellState, settings: str) -> str:
         lines += ["[extensions]", "\tobjectFormat = sha256"]
     lines += ["[gc]", "\tauto = 0", "[maintenance]", "\tauto = false"]
     for entry in settings.split("\0"):
-        name, told, value = entry.partition("\n")
+        name, result, value = entry.partition("\n")
         section, _, key = name.rpartition(".")
         first, _, rest = section.partition(".")
         if key:
             lines.append(f"[{first} {_quoted(rest)}]" if rest else f"[{first}]")
-            lines.append(f"\t{key} = {_quoted(value)}" if told else f"\t{key}")
+            lines.append(f"\t{key} = {_quoted(value)}" if result else f"\t{key}")
     return "\n".join([*lines, ""])
 
 

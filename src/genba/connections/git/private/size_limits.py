@@ -76,12 +76,14 @@ def _reader(git: Git, environment: Mapping[str, str]) -> Reader:
     def read(names: list[str]) -> Objects:
         asked = "".join(f"{name}\n" for name in names)
         lines = _lines(git, environment, asked, "cat-file", "--batch-check")
-        told = [line.split(" ") for line in lines if not line.endswith(" missing")]
-        trees = [name for name, kind, _ in told if kind == "tree"]
-        if sum(int(size) for _, kind, size in told if kind == "tree") > _MOST_TREES:
+        messages = [line.split(" ") for line in lines if not line.endswith(" missing")]
+        trees = [name for name, kind, _ in messages if kind == "tree"]
+        if sum(int(size) for _, kind, size in messages if kind == "tree") > _MOST_TREES:
             raise BoundaryViolationError("what was committed lists more files than can be read")
         found: dict[str, tuple[bytes, bytes | int]] = {
-            name: (kind.encode(), int(size) if kind == "blob" else b"") for name, kind, size in told if kind != "tree"
+            name: (kind.encode(), int(size) if kind == "blob" else b"")
+            for name, kind, size in messages
+            if kind != "tree"
         }
         stream = b"".join(git.pieces("cat-file", "--batch", stdin="".join(f"{name}\n" for name in trees),
                                      environment=environment)) if trees else b""  # fmt: skip

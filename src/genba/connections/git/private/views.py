@@ -204,10 +204,10 @@ def _copy(source: Path, target: Path) -> None:
     except subprocess.TimeoutExpired as error:
         raise GitError(f"a copy of {source} took longer than {_COPY_SECONDS} s") from error
     if done.returncode != 0:
-        said = (done.stderr.strip() or "cp failed").splitlines()[-1]
-        if "No space left" in said:
-            raise DiskFullError(f"the disk is full: {said}")
-        raise GitError(f"{source} cannot be copied: {said}")
+        output = (done.stderr.strip() or "cp failed").splitlines()[-1]
+        if "No space left" in output:
+            raise DiskFullError(f"the disk is full: {output}")
+        raise GitError(f"{source} cannot be copied: {output}")
 
 
 def _move_kept(home: Path, layer: Path) -> None:

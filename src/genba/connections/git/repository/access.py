@@ -44,8 +44,8 @@ class RemoteAccess:
         if not address.startswith(f"{self.origin}/") or "=" in address or "\n" in address:
             return (), {}
         helper = f"credential.{self.origin}.helper"
-        told: tuple[str, ...] = ("-c", "credential.helper=", "-c", f"{helper}=", "-c", f"{helper}={_HELPER}")
-        told += ("-c", f"http.{address}.sslVerify=true")
+        lines: tuple[str, ...] = ("-c", "credential.helper=", "-c", f"{helper}=", "-c", f"{helper}={_HELPER}")
+        lines += ("-c", f"http.{address}.sslVerify=true")
         if not self.origin.startswith("https://"):
-            told += ("-c", f"http.{address}.proxy=")
-        return told, {TOKEN_VARIABLE: await self.token(self.origin)}
+            lines += ("-c", f"http.{address}.proxy=")
+        return lines, {TOKEN_VARIABLE: await self.token(self.origin)}

@@ -50,10 +50,10 @@ def _loose(place: str, path: str, aside: str, depth: int) -> list[tuple[str, str
 
 def _commit(path: str) -> str:
     with open(path, "rb") as file:  # noqa: PTH123  (asked for each branch)
-        said = file.read(_LONGEST).decode("ascii").strip()
-    if not is_hash(said):
+        output = file.read(_LONGEST).decode("ascii").strip()
+    if not is_hash(output):
         raise _LeftToGit
-    return said
+    return output
 
 
 def _packed(git_dir: Path, aside: str) -> dict[str, str]:

@@ -78,22 +78,22 @@ class Git:
         self, remote: str, *arguments: str, tree: Path, push: bool = False, seconds: float | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run git on something that talks to a remote, which may be down or refuse."""
-        told: tuple[str, ...] = ()
+        lines: tuple[str, ...] = ()
         environment: dict[str, str] = {}
         if self.access is not None:
-            told, environment = await self.access.words(self, remote, push)
+            lines, environment = await self.access.words(self, remote, push)
         environment = {**_environment(remote=True), **environment}
         return await self.run(
-            *told, *arguments, tree=tree, environment=environment, allow=(0, 1, 128), seconds=seconds or REMOTE_SECONDS
+            *lines, *arguments, tree=tree, environment=environment, allow=(0, 1, 128), seconds=seconds or REMOTE_SECONDS
         )
 
     async def fixed(self, *arguments: str) -> str:
         """The answer to a question about objects that are named by their whole hashes. Git is asked for it once."""
-        told = self.memory.answers.get(arguments)
-        if told is None:
-            told = (await self.run(*arguments)).stdout
-            self.memory.answers.put(arguments, told)
-        return told
+        result = self.memory.answers.get(arguments)
+        if result is None:
+            result = (await self.run(*arguments)).stdout
+            self.memory.answers.put(arguments, result)
+        return result
 
     async def run(
         self,
@@ -159,14 +159,14 @@ class Git:
         except subprocess.TimeoutExpired as error:
             raise _took_too_long(argv, seconds) from error
         except subprocess.CalledProcessError as error:
-            said = (error.stderr or error.stdout).decode("utf-8", "backslashreplace").strip()
+            output = (error.stderr or error.stdout).decode("utf-8", "backslashreplace").strip()
             if error.returncode in allow:
                 return bytes(error.stdout)
-            if any(words in said for words in _NO_ROOM) or _is_full(str(git_dir)):
+            if any(words in output for words in _NO_ROOM) or _is_full(str(git_dir)):
                 raise DiskFullError(
-                    f"the disk is full: {telling_line(said) if said else 'git could not write'}"
+                    f"the disk is full: {telling_line(output) if output else 'git could not write'}"
                 ) from error
-            raise _refused(argv, said, error.returncode) from error
+            raise _refused(argv, output, error.returncode) from error
 
     async def _settings(self) -> tuple[str, ...]:
         if self._known_settings is None:
@@ -182,10 +182,10 @@ class Git:
             names = {key.rpartition(".")[0] for key in keys if key.startswith("filter.")}
             off = (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false"))
             pairs = [(f"{name}.{key}", value) for name in sorted(names) for key, value in off]
-            told = {"GIT_CONFIG_COUNT": str(len(pairs))}
+            values = {"GIT_CONFIG_COUNT": str(len(pairs))}
             for number, (key, value) in enumerate(pairs):
-                told |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
-            self._without_filters = told if pairs else {}
+                values |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+            self._without_filters = values if pairs else {}
         return self._without_filters
 
     def batch(self, names: list[str], largest: int | None = None) -> dict[str, bytes]:
@@ -196,12 +196,12 @@ class Git:
         import tempfile  # noqa: PLC0415  (it loads for as long as git runs, and few runs look into files)
 
         argv = ["git", *_HARDENED, "--git-dir", str(self.git_dir), "cat-file", "--batch"]
-        with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as said:
+        with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as output:
             asked.write("".join(f"{name}\n" for name in names).encode("utf-8", "surrogateescape"))
             asked.seek(0)
             with subprocess.Popen(
                 argv, cwd=self.git_dir, env=own_environment(_environment()), stdin=asked, stdout=subprocess.PIPE,
-                stderr=said, start_new_session=True,
+                stderr=output, start_new_session=True,
             ) as process, ended_in_time(process, LOCAL_SECONDS) as late:  # fmt: skip
                 assert process.stdout is not None  # noqa: S101  (it is a pipe)
                 found = _batch(names, process.stdout, largest)
@@ -209,8 +209,8 @@ class Git:
             if late.is_set():
                 raise _took_too_long(argv, LOCAL_SECONDS)
             if code != 0:
-                said.seek(0)
-                raise _refused(argv, said.read().decode("utf-8", "replace").strip())
+                output.seek(0)
+                raise _refused(argv, output.read().decode("utf-8", "replace").strip())
         return found
 
     def pieces(self, *arguments: str, stdin: str = "", environment: Mapping[str, str] | None = None) -> Iterator[bytes]:
@@ -218,12 +218,12 @@ class Git:
         import tempfile  # noqa: PLC0415  (see batch)
 
         argv = ["git", *_HARDENED, "--git-dir", str(self.git_dir), *arguments]
-        with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as said:
+        with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as output:
             asked.write(stdin.encode("utf-8", "surrogateescape"))
             asked.seek(0)
             with subprocess.Popen(
                 argv, cwd=self.git_dir, env=own_environment({**_environment(), **(environment or {})}), stdin=asked,
-                stdout=subprocess.PIPE, stderr=said, start_new_session=True,
+                stdout=subprocess.PIPE, stderr=output, start_new_session=True,
             ) as process, ended_in_time(process, LOCAL_SECONDS) as late:  # fmt: skip
                 assert process.stdout is not None  # noqa: S101  (it is a pipe)
                 pipe = process.stdout.fileno()
@@ -234,8 +234,8 @@ class Git:
             if late.is_set():
                 raise _took_too_long(argv, LOCAL_SECONDS)
             if code != 0:
-                said.seek(0)
-                raise _refused(argv, said.read().decode("utf-8", "replace").strip())
+                output.seek(0)
+                raise _refused(argv, output.read().decode("utf-8", "replace").strip())
 
     async def text(self, *arguments: str) -> str:
         return (await self.run(*arguments)).stdout.strip()
@@ -262,8 +262,8 @@ class Git:
         if writing.is_due():
             asked = [("config", "--null", "--get-regexp", SETTINGS), ("var", "GIT_AUTHOR_IDENT")]
             asked.append(("var", "GIT_COMMITTER_IDENT"))
-            told = [(await self.run(*words, allow=(0, 1, 128))).stdout for words in asked]
-            writing.know(*told)
+            lines = [(await self.run(*words, allow=(0, 1, 128))).stdout for words in asked]
+            writing.know(*lines)
         return writing.writer is not None
 
     def _write_commit(self, tree: str, parents: tuple[str, ...], message: str) -> str:
@@ -343,17 +343,17 @@ def _widen(pipe: int) -> None:
 
 def branch_of(git_dir: str | Path) -> str:
     """The ref of the branch that a trusted HEAD is on, read from its file; nothing where that says something else."""
-    said = _read(f"{git_dir}/HEAD")
-    ref = said.removeprefix("ref: ").strip()
-    return ref if said.startswith("ref: ") and ref.startswith(_BRANCHES) else ""
+    output = _read(f"{git_dir}/HEAD")
+    ref = output.removeprefix("ref: ").strip()
+    return ref if output.startswith("ref: ") and ref.startswith(_BRANCHES) else ""
 
 
 def _loose(git_dir: Path, ref: str) -> str:
     """The object that the file of a ref names; nothing where there is none, or it says something else."""
     if ".." in ref or "\0" in ref:
         return ""
-    said = _read(f"{git_dir}/{ref}").strip()
-    return said if is_hash(said) else ""
+    output = _read(f"{git_dir}/{ref}").strip()
+    return output if is_hash(output) else ""
 
 
 def _packed(git_dir: Path, ref: str) -> str | None:
@@ -378,8 +378,8 @@ def _packed(git_dir: Path, ref: str) -> str | None:
     end = packed.find(f" {ref}\n".encode())
     if end < 0:
         return ""
-    said = packed[packed.rfind(b"\n", 0, end) + 1 : end].decode("ascii", "replace")
-    return said if is_hash(said) else None
+    output = packed[packed.rfind(b"\n", 0, end) + 1 : end].decode("ascii", "replace")
+    return output if is_hash(output) else None
 
 
 def _read(path: str | Path) -> str:
@@ -437,8 +437,8 @@ def _not_usable(folder: Path, said: str) -> GitError:
     if "must be run in a work tree" in said:
         return GitError(f"{folder} is a bare repository: there is no checkout to work from", hint="git clone it first")
     if said and "not a git repository" not in said:
-        told = "; ".join(line.removeprefix("fatal: ").removeprefix("error: ") for line in said.strip().splitlines())
-        return GitError(f"git cannot work in {folder}: {told}", hint="git status   says the same")
+        message = "; ".join(line.removeprefix("fatal: ").removeprefix("error: ") for line in said.strip().splitlines())
+        return GitError(f"git cannot work in {folder}: {message}", hint="git status   says the same")
     hint = "git init && git commit --allow-empty -m start   makes one here; or cd to one of yours"
     return GitError(f"{folder} is not inside a git repository", hint=hint)
 
@@ -479,10 +479,10 @@ async def _call(
     except subprocess.TimeoutExpired as error:
         raise _took_too_long(argv, limit) from error
     if done.returncode not in allow:
-        said = (done.stderr or done.stdout).strip()
-        if any(words in said for words in _NO_ROOM) or _is_full(cwd):
-            raise DiskFullError(f"the disk is full: {telling_line(said) if said else 'git could not write'}")
-        raise _refused(argv, said, done.returncode)
+        output = (done.stderr or done.stdout).strip()
+        if any(words in output for words in _NO_ROOM) or _is_full(cwd):
+            raise DiskFullError(f"the disk is full: {telling_line(output) if output else 'git could not write'}")
+        raise _refused(argv, output, done.returncode)
     return done
 
 
@@ -497,16 +497,16 @@ class _Turn:
 
     async def to_its_end(self) -> Said:
         """What git said. Who is told to stop meanwhile does so when git has ended."""
-        said = asyncio.ensure_future(asyncio.to_thread(self._begin))
+        output = asyncio.ensure_future(asyncio.to_thread(self._begin))
         try:
-            return await asyncio.shield(said)
+            return await asyncio.shield(output)
         except asyncio.CancelledError:
             with self._lock:
                 self._is_left = not self._has_begun
             if self._is_left:
-                said.cancel()
+                output.cancel()
                 raise
-            done, _ = await asyncio.wait({said}, timeout=_LEAVING_SECONDS)
+            done, _ = await asyncio.wait({output}, timeout=_LEAVING_SECONDS)
             for one in done:
                 one.exception()  # nobody else would hear of it
             raise
@@ -528,8 +528,8 @@ def _took_too_long(argv: list[str], seconds: float) -> GitError:
 def _refused(argv: list[str], said: str, code: int = 1) -> GitError:
     """Why git refused, in a line. How it was called, and all that it said, is there for who looks for the place."""
     named = verb(argv)
-    told = telling_line(said) if said or code >= 0 else f"it was killed by signal {-code}"
-    error = GitError(f"git {named}: {told.removeprefix(f'{named}: ')}")
+    message = telling_line(said) if said or code >= 0 else f"it was killed by signal {-code}"
+    error = GitError(f"git {named}: {message.removeprefix(f'{named}: ')}")
     error.add_note(f"git {_shown(argv)}\n{said[:_LONGEST_NOTE]}")
     return error
 

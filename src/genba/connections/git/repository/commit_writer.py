@@ -58,7 +58,7 @@ class Writing:
         named = [entry.casefold() for entry in settings.split("\0") if entry]
         odd = [entry for entry in named if entry.partition("\n")[0] not in _PLAIN_SETTINGS]
         plain = all(entry in _PLAIN_VALUES for entry in odd) and not any(name in os.environ for name in _DATES)
-        names = [told.strip().rsplit(" ", 2)[0] for told in (author, committer)]
+        names = [message.strip().rsplit(" ", 2)[0] for message in (author, committer)]
         self.writer = Writer(*names) if plain and all(name.endswith(">") for name in names) else None
 
 

@@ -14,8 +14,8 @@ def telling_line(said: str) -> str:
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     marked = [next((line for line in lines if line.startswith(mark)), "") for mark in _TELLING]
     plain = [line for line in reversed(lines) if not line.startswith(_ASIDE)]
-    told = [line for line in marked if line] or (plain or lines[-1:])[:1] or ["git gave no reason"]
-    return ": ".join(_unmarked(line) for line in told)[:_LONGEST]
+    result = [line for line in marked if line] or (plain or lines[-1:])[:1] or ["git gave no reason"]
+    return ": ".join(_unmarked(line) for line in result)[:_LONGEST]
 
 
 def _unmarked(line: str) -> str:

@@ -130,11 +130,11 @@ class GitHistory:
                 found[name] = content
         missing = [name for name in names if name not in found]
         if missing:
-            told = await asyncio.to_thread(self.git.batch, missing, _LARGEST_TEXT)
-            for name, content in told.items():
+            result = await asyncio.to_thread(self.git.batch, missing, _LARGEST_TEXT)
+            for name, content in result.items():
                 if is_hash(name):
                     memory.put(name, content)
-            found |= told
+            found |= result
         return found
 
     async def branch_of(self, name: str) -> str:

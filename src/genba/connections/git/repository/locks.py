@@ -59,8 +59,8 @@ class FileLock:
     def holder(self) -> str:
         """Who holds the lock, as far as the file tells."""
         try:
-            told = json.loads(self.path.read_text(encoding="utf-8"))
-            return f"{told['holder']} (process {told['process']})"
+            result = json.loads(self.path.read_text(encoding="utf-8"))
+            return f"{result['holder']} (process {result['process']})"
         except (OSError, ValueError, KeyError, TypeError):
             return "another process"
 
@@ -113,8 +113,8 @@ def _line(path: Path) -> asyncio.Lock:
 
 
 def _busy(lock: FileLock) -> StateConflictError:
-    told = f"the repository is busy: {lock.holder()} holds {lock.path.name}"
-    return StateConflictError(told, hint="wait for it, or end it, then try again")
+    message = f"the repository is busy: {lock.holder()} holds {lock.path.name}"
+    return StateConflictError(message, hint="wait for it, or end it, then try again")
 
 
 def is_gone(process: int) -> bool:

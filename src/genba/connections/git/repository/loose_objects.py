@@ -58,13 +58,13 @@ def read_commit(git_dir: Path, name: str) -> PlainCommit | None:
     lines = head.split(b"\n")
     try:
         tree, parents = _value(lines, b"tree"), tuple(_values(lines, b"parent"))
-        author, told = _value(lines, b"author"), message.decode("utf-8")
+        author, result = _value(lines, b"author"), message.decode("utf-8")
     except (_LeftToGit, UnicodeDecodeError):
         return None
-    odd = "\r" in told or "\0" in told or any(line.startswith(b"encoding ") for line in lines)
+    odd = "\r" in result or "\0" in result or any(line.startswith(b"encoding ") for line in lines)
     if odd or not all(map(is_hash, (tree, *parents))):
         return None
-    return PlainCommit(tree, parents, author.partition("<")[2].partition(">")[0], _subject(told))
+    return PlainCommit(tree, parents, author.partition("<")[2].partition(">")[0], _subject(result))
 
 
 def read_span(git_dir: Path, memory: Memory, base: str, commit: str) -> str | None:
@@ -129,7 +129,7 @@ def read_changes(git_dir: Path, memory: Memory, base: str, commit: str) -> str |
         found = sorted(_Comparison(git_dir).changes("", old[0], new[0]), key=lambda change: change[0].encode())
     except _LeftToGit:
         return None
-    return "".join(f"{told}\0{path}\0" for path, told in found)
+    return "".join(f"{message}\0{path}\0" for path, message in found)
 
 
 class _Comparison:

@@ -29,15 +29,15 @@ def answer(
     What it `keeps` open is a lock of ours: where we die first, git holds it until it is done.
     """
     given = _bytes(stdin) if isinstance(stdin, str) else stdin
-    code, out, told = _ended(argv, cwd, environment, given, seconds, keeps)
-    return subprocess.CompletedProcess(argv, code, _text(out), _text(told))
+    code, out, result = _ended(argv, cwd, environment, given, seconds, keeps)
+    return subprocess.CompletedProcess(argv, code, _text(out), _text(result))
 
 
 def answer_bytes(argv: list[str], cwd: str, environment: Mapping[str, str], stdin: bytes, seconds: float) -> bytes:
     """What git prints, byte by byte. Raises CalledProcessError and TimeoutExpired. For a thread that has time."""
-    code, out, told = _ended(argv, cwd, environment, stdin, seconds)
+    code, out, result = _ended(argv, cwd, environment, stdin, seconds)
     if code != 0:
-        raise subprocess.CalledProcessError(code, argv, out, told)
+        raise subprocess.CalledProcessError(code, argv, out, result)
     return out
 
 
@@ -51,7 +51,7 @@ def _ended(
 ) -> tuple[int, bytes, bytes]:
     """The exit code of git and what it printed, through files in memory: no thread has to read while git runs."""
     with ExitStack() as files:
-        out, told = (files.enter_context(_in_memory()) for _ in range(2))
+        out, result = (files.enter_context(_in_memory()) for _ in range(2))
         given: IO[bytes] | int = subprocess.DEVNULL
         if isinstance(stdin, bytes) and stdin:
             given = files.enter_context(_in_memory())
@@ -60,7 +60,7 @@ def _ended(
         elif stdin is not None and not isinstance(stdin, bytes):
             given = stdin
         with subprocess.Popen(
-            argv, cwd=cwd, env=own_environment(environment), stdin=given, stdout=out, stderr=told, pass_fds=keeps,
+            argv, cwd=cwd, env=own_environment(environment), stdin=given, stdout=out, stderr=result, pass_fds=keeps,
             start_new_session=True,  # ctrl-c is for Genba to hear; git is never cut in the middle of a write
         ) as process:  # fmt: skip
             try:
@@ -68,7 +68,7 @@ def _ended(
             except BaseException:
                 kill(process)
                 raise
-        return code, _whole(out), _whole(told)
+        return code, _whole(out), _whole(result)
 
 
 def code_of(process: "subprocess.Popen[bytes]", seconds: float | None = None) -> int:

@@ -44,10 +44,10 @@ class Change(NamedTuple):
 async def commits_over(git: Git, base: str, commit: str) -> str:
     """The commits from a base to a commit, as `parse_rows` reads them."""
     words = (*_COMMITS, f"{base}..{commit}")
-    told = _read(git, (base, commit), words, read_span) or await asked(git, (base, commit), *words)
-    for row in parse_rows(told):
+    result = _read(git, (base, commit), words, read_span) or await asked(git, (base, commit), *words)
+    for row in parse_rows(result):
         git.memory.know(row.sha, row.tree, tuple(row.parents.split()))
-    return told
+    return result
 
 
 async def changes_over(git: Git, base: str, commit: str) -> str:
@@ -59,12 +59,12 @@ async def changes_over(git: Git, base: str, commit: str) -> str:
 def changes_between(git: Git, base: str, commit: str) -> list[Change] | None:
     """The same without asking git; None where only git can tell."""
     words = (*_CHANGES, base, commit)
-    told = git.memory.answers.get(words)
-    if told is None:
-        told = read_changes(git.git_dir, git.memory, base, commit)
-    if told:
-        git.memory.answers.put(words, told)
-    return None if told is None else parse_changes(told)
+    result = git.memory.answers.get(words)
+    if result is None:
+        result = read_changes(git.git_dir, git.memory, base, commit)
+    if result:
+        git.memory.answers.put(words, result)
+    return None if result is None else parse_changes(result)
 
 
 def _read(
@@ -73,10 +73,10 @@ def _read(
     """The answer without a process, remembered like one of git's; empty where git must be asked."""
     if not all(map(is_hash, about)):
         return ""
-    told = git.memory.answers.get(words)
-    if told is None and (told := read(git.git_dir, git.memory, *about)):
-        git.memory.answers.put(words, told)
-    return told or ""
+    result = git.memory.answers.get(words)
+    if result is None and (result := read(git.git_dir, git.memory, *about)):
+        git.memory.answers.put(words, result)
+    return result or ""
 
 
 async def asked(git: Git, about: tuple[str, ...], *words: str) -> str:

@@ -273,12 +273,12 @@ class GitScan:
 
     async def _patches(self, words: tuple[str, ...]) -> dict[str, list[str]]:
         """What changes have in common that are the same, wherever they are made; and the commits that made them."""
-        said = await asyncio.to_thread(lambda: b"".join(itertools.islice(self.git.pieces(*words), _MOST_PIECES)))
-        if not said.startswith(b"commit "):
-            said = b"commit " + b"0" * 40 + b"\n" + said
-        told = await self.git.run("patch-id", "--stable", stdin=said.decode("utf-8", "surrogateescape"))
+        output = await asyncio.to_thread(lambda: b"".join(itertools.islice(self.git.pieces(*words), _MOST_PIECES)))
+        if not output.startswith(b"commit "):
+            output = b"commit " + b"0" * 40 + b"\n" + output
+        result = await self.git.run("patch-id", "--stable", stdin=output.decode("utf-8", "surrogateescape"))
         found: dict[str, list[str]] = {}
-        for line in told.stdout.splitlines():
+        for line in result.stdout.splitlines():
             patch, _, commit = line.partition(" ")
             found.setdefault(patch, []).append(commit)
         return found
@@ -288,8 +288,8 @@ class GitScan:
         for number, by in found.reverted_requests.items():
             known = [commit.sha for commit in found.of_requests.get(number, ())]
             if not known and not found.anew:
-                told = rf"--grep=\(#{number}\)$|^Merge pull request #{number} from "
-                known = (await self.git.text("log", "--format=%H", "-E", told, "--max-count=1", tip, "--")).split()
+                message = rf"--grep=\(#{number}\)$|^Merge pull request #{number} from "
+                known = (await self.git.text("log", "--format=%H", "-E", message, "--max-count=1", tip, "--")).split()
             for sha in known:
                 found.reverts.setdefault(sha, by)
 
@@ -345,13 +345,13 @@ def _read_base(found: Scanned, pieces: Iterator[bytes]) -> None:
                 continue
             if _ISSUE not in record:
                 continue
-            told = ours(record.decode("utf-8", "replace"))
-            if told is None:
+            result = ours(record.decode("utf-8", "replace"))
+            if result is None:
                 head, _, message = record.partition(b"\n")
                 at = message.rfind(_ISSUE)
                 number, commit = _number(_value(message, at + len(_ISSUE))), _trailed(head, message, at)
             else:
-                sha, at_, subject, digits, agent, run = told.groups()
+                sha, at_, subject, digits, agent, run = result.groups()
                 number, (hour, rest) = int(digits), divmod(int(at_), 3600)
                 commit = SeenCommit(
                     sha=sha, time=hours[hour] + within[rest], how=_BY_TRAILER, subject=subject, on_base=True,
@@ -505,8 +505,8 @@ class _Hours(dict[int, str]):
     """Each hour is written once."""
 
     def __missing__(self, hour: int) -> str:
-        told = self[hour] = _hour(hour)
-        return told
+        result = self[hour] = _hour(hour)
+        return result
 
 
 @functools.lru_cache(maxsize=20_000)

@@ -36,11 +36,11 @@ def settle(layout: RepositoryLayout, tree: Path, git_dir: Path) -> None:
         check=False,
     )
     if done.returncode != 0:
-        said = (done.stderr.strip() or "cp failed").splitlines()[-1]
+        output = (done.stderr.strip() or "cp failed").splitlines()[-1]
         remove_tree(copy)
-        if "No space left" in said:
-            raise DiskFullError(f"the disk is full: {said}")
-        raise GitError(f"{tree} cannot be made a plain folder: {said}")
+        if "No space left" in output:
+            raise DiskFullError(f"the disk is full: {output}")
+        raise GitError(f"{tree} cannot be made a plain folder: {output}")
     old = throw_away(layout, tree, f"{cell.name}.mount")
     copy.rename(tree)
     forget_overlay(cell)

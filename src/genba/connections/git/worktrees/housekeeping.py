@@ -169,8 +169,8 @@ class GitHousekeeping:
                 if ref.kind in _LISTED:
                     pieces.append(_kept(_shown_kind(ref), ref.name.removeprefix(_HEADS), stays))
                 continue
-            told = f"{wanted[ref]}; {_short(keeper)} has its commits" if keeper else f"{wanted[ref]}; --rescued"
-            found = Collected(kind=_shown_kind(ref), name=ref.name.removeprefix(_HEADS), why=told)
+            message = f"{wanted[ref]}; {_short(keeper)} has its commits" if keeper else f"{wanted[ref]}; --rescued"
+            found = Collected(kind=_shown_kind(ref), name=ref.name.removeprefix(_HEADS), why=message)
             pieces.append(Piece(found, self._deleting(ref, keeper)))
         return pieces
 
@@ -270,8 +270,8 @@ class GitHousekeeping:
                 continue
             size = folder_size(cell)
             if state is None or is_behind(cell):
-                told = "it may have work that was not brought back from behind the walls"
-                yield _kept("cell", str(cell), told, size)
+                message = "it may have work that was not brought back from behind the walls"
+                yield _kept("cell", str(cell), message, size)
                 continue
             why = fact.why if fact is not None else "its working tree is gone"
             yield Piece(Collected(kind="cell", name=str(cell), why=why, size=size), self._throwing(cell, "cell"))

@@ -80,6 +80,6 @@ def overlay_problem(folder: Path) -> str:
         except (OSError, subprocess.TimeoutExpired) as error:
             return f"no overlay can be mounted: {error}"
         if done.returncode != 0 or not (parts["upper"] / "kept").exists():
-            said = done.stderr.strip().splitlines()
-            return f"no overlay can be mounted: {said[-1] if said else 'it kept nothing'}"
+            lines = done.stderr.strip().splitlines()
+            return f"no overlay can be mounted: {lines[-1] if lines else 'it kept nothing'}"
     return ""

@@ -56,10 +56,10 @@ def unfinished(layout: RepositoryLayout) -> Iterator[TreeRecord]:
 
 def _file(entry: os.DirEntry[str]) -> tuple[int, int] | None:
     try:
-        told = entry.stat(follow_symlinks=False)
+        result = entry.stat(follow_symlinks=False)
     except FileNotFoundError:
         return None
-    return told.st_ino, told.st_mtime_ns
+    return result.st_ino, result.st_mtime_ns
 
 
 def write_record(layout: RepositoryLayout, record: TreeRecord) -> None:

@@ -107,9 +107,9 @@ class TreeMaker:
             raise
         except GitError as error:
             self.layout.tree_record(record.branch).unlink(missing_ok=True)
-            said = error.message.splitlines()[-1].removeprefix("fatal: ")
+            output = error.message.splitlines()[-1].removeprefix("fatal: ")
             raise StateConflictError(
-                f'no working tree can be made for the branch "{record.branch}": {said}', hint="--branch NAME"
+                f'no working tree can be made for the branch "{record.branch}": {output}', hint="--branch NAME"
             ) from error
 
     async def _begin_branch(self, record: TreeRecord, keeps: tuple[int, ...]) -> None:

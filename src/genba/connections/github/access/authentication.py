@@ -92,8 +92,8 @@ class _AppAuth(httpx.Auth):
         if response.is_error:
             raise refusal("a token of the GitHub App", response.status_code, response.headers, response.content)
         try:
-            told = json.loads(response.content)
-            token, expires = str(told["token"]), str(told.get("expires_at") or "")
+            result = json.loads(response.content)
+            token, expires = str(result["token"]), str(result.get("expires_at") or "")
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise RemoteUnavailable("GitHub gave no token to the App: its answer cannot be read") from error
         self.strategy.token = token

@@ -75,9 +75,9 @@ async def find_credentials(settings: GitHubSettings, environ: Mapping[str, str],
     for name in ("GITHUB_TOKEN", "GH_TOKEN" if place.is_github or host.endswith(".ghe.com") else "GH_ENTERPRISE_TOKEN"):
         if found := _variable(environ, name, place):
             return found
-    said = (await run_gh(("auth", "token", "--hostname", host))).strip()
-    if said:
-        return TokenCredentials(_clean(said, "gh auth token"), "gh auth token", place)
+    output = (await run_gh(("auth", "token", "--hostname", host))).strip()
+    if output:
+        return TokenCredentials(_clean(output, "gh auth token"), "gh auth token", place)
     raise AccessRefusedError(
         f"there is no token for {host}: GENBA_GITHUB_TOKEN is not set, GITHUB_TOKEN is not set, `gh auth token` has "
         "none, and no GitHub App is named under tracker.github.app",
@@ -89,11 +89,11 @@ async def find_credentials(settings: GitHubSettings, environ: Mapping[str, str],
 async def _of_gh_alone(refused: HostNotNamed, run_gh: RunGh) -> TokenCredentials:
     """What the user logged in with at a host is for that host, and no variable that many tools share is."""
     host = logged_in(refused.unnamed)
-    said = (await run_gh(("auth", "token", "--hostname", host))).strip() if host else ""
-    if not said:
+    output = (await run_gh(("auth", "token", "--hostname", host))).strip() if host else ""
+    if not output:
         raise refused
     place = msgspec.structs.replace(refused.unnamed, named_by="gh auth login")
-    return TokenCredentials(_clean(said, "gh auth token"), "gh auth token", place)
+    return TokenCredentials(_clean(output, "gh auth token"), "gh auth token", place)
 
 
 def gh_by(processes: Processes, environ: Mapping[str, str], folder: Path) -> RunGh:

@@ -48,8 +48,8 @@ def loaded_by_anything(environment: Mapping[str, str]) -> dict[str, str]:
 def overlay_words(overlay: Overlay, tree: str) -> list[str]:
     """How the launcher mounts a layered working tree. The layers keep their notes where any user may."""
     lower = ":".join(_escaped(path) for path in (overlay.lower, *overlay.below))
-    told = f"lowerdir={lower},upperdir={_escaped(overlay.upper)},workdir={_escaped(overlay.work)}"
-    return ["--overlay", f"userxattr,{told}", tree]
+    message = f"lowerdir={lower},upperdir={_escaped(overlay.upper)},workdir={_escaped(overlay.work)}"
+    return ["--overlay", f"userxattr,{message}", tree]
 
 
 def _escaped(path: str) -> str:

@@ -92,10 +92,12 @@ class BubblewrapSandbox:
                     )
                 except (OSError, subprocess.SubprocessError) as error:
                     return f"{_PROGRAM} does not work here: {error}"
-        said = done.stderr.decode("utf-8", errors="replace").strip()
-        if "--disable-userns" in said:
+        output = done.stderr.decode("utf-8", errors="replace").strip()
+        if "--disable-userns" in output:
             return f"{_PROGRAM} is too old: version 0.8 or newer is needed"
-        return f"{_PROGRAM} does not work here: {said or f'it ended with {done.returncode}'}" if done.returncode else ""
+        return (
+            f"{_PROGRAM} does not work here: {output or f'it ended with {done.returncode}'}" if done.returncode else ""
+        )
 
     async def open(self, cell: SandboxSpec) -> "BubblewrapHandle":
         for folder in (cell.folder, cell.tree, cell.home):
@@ -217,8 +219,8 @@ class _OneCommand:
             return msgspec.structs.replace(done, code=_OVER_A_SIGNAL - done.code)
         if self.line.ran or done.code <= 0 or violations:
             return done
-        said = done.stderr.strip().removeprefix(_EXEC_FAILED) or f"{command.argv[0]} could not be started"
-        return msgspec.structs.replace(done, ending=Ending.CANNOT_START, code=_NOT_FOUND, stderr=f"{said}\n")
+        output = done.stderr.strip().removeprefix(_EXEC_FAILED) or f"{command.argv[0]} could not be started"
+        return msgspec.structs.replace(done, ending=Ending.CANNOT_START, code=_NOT_FOUND, stderr=f"{output}\n")
 
 
 def look_around() -> None:

@@ -53,7 +53,7 @@ class CannotPrepare(Exception):
 
 def main(words: list[str]) -> None:
     mark = words.index("--")
-    told, parent, asked, bubblewrap = int(words[0]), int(words[1]), _read(words[2:mark]), words[mark + 1 :]
+    result, parent, asked, bubblewrap = int(words[0]), int(words[1]), _read(words[2:mark]), words[mark + 1 :]
     for (file,) in asked["--group"]:
         _write(file, "0")
     for (numbers,) in asked["--cpus"]:
@@ -72,7 +72,7 @@ def main(words: list[str]) -> None:
     ((folder,),), ((calls,),) = asked["--processes-at"], asked["--calls"]
     first = _begin_processes(folder)
     dials = sum(int(count) for (count,) in asked["--dial"])
-    _hand_over(told, first, [int(port) for (port,) in asked["--gate"]], dials)
+    _hand_over(result, first, [int(port) for (port,) in asked["--gate"]], dials)
     filtered = os.open(calls, os.O_RDONLY)
     os.set_inheritable(filtered, True)
     program, *rest = bubblewrap

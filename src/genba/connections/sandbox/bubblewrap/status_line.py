@@ -107,9 +107,9 @@ class Line:
     def _take_in(self, data: bytes) -> None:
         *lines, self._heard = (self._heard + data).split(b"\n")
         for line in filter(None, lines):
-            told = json.loads(line)
-            self.ran = self.ran or "exit-code" in told
-            self.first = told.get("first", self.first)
+            result = json.loads(line)
+            self.ran = self.ran or "exit-code" in result
+            self.first = result.get("first", self.first)
 
 
 class Dials:

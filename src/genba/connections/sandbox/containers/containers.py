@@ -142,9 +142,9 @@ class ContainerHandle:
             began = time.monotonic()
             words = self._container(command, name, id_file, first.token)
             # A mark of its own: what carries the command's mark is ended with the command, and is asked no more.
-            if said := await first.begin(words, self._client.engine.environment, f"{command.mark}.{first.token}"):
+            if output := await first.begin(words, self._client.engine.environment, f"{command.mark}.{first.token}"):
                 seconds = time.monotonic() - began
-                return Exit(ending=Ending.CANNOT_START, code=127, stdout="", stderr=said, seconds=seconds)
+                return Exit(ending=Ending.CANNOT_START, code=127, stdout="", stderr=output, seconds=seconds)
             ears = _Ears(heard, _token())
             ended = await self._processes.run(self._inside(command, name, ears.token), ears)
             return await self._told(ended, ears, watch, first)

@@ -118,8 +118,8 @@ class ContainerEgress:
         await asyncio.wait({opened, self._holder}, timeout=_PATIENCE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         opened.cancel()
         if not alive.is_set():
-            said = self._holder.result().stderr.strip() if self._holder.done() else "nothing was heard of them"
-            raise AgentUnavailable(f"the gates of the sandbox did not open: {said}")
+            output = self._holder.result().stderr.strip() if self._holder.done() else "nothing was heard of them"
+            raise AgentUnavailable(f"the gates of the sandbox did not open: {output}")
         if entry is not None and waiting_line is not None:  # it was connected to before the lifeline
             with waiting_line:
                 waiting_line.settimeout(_DIAL_SECONDS)

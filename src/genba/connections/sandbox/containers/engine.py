@@ -101,8 +101,8 @@ def problem(engine: Engine) -> str:
         return f"{name} does not answer: {error}"
     if asked.returncode == 0 and not _complaints(asked.stdout):
         return ""
-    said = asked.stderr.decode(errors="replace").strip() or "; ".join(_complaints(asked.stdout))
-    return f"{name} cannot be reached: {_last_line(said)}; start it: {_START[engine.kind]}"
+    output = asked.stderr.decode(errors="replace").strip() or "; ".join(_complaints(asked.stdout))
+    return f"{name} cannot be reached: {_last_line(output)}; start it: {_START[engine.kind]}"
 
 
 def _complaints(told: bytes) -> list[str]:
@@ -158,8 +158,8 @@ class Client:
             if self.engine.kind is SandboxKind.PODMAN:
                 self._traits = Traits(rootless=os.geteuid() != 0)
             else:
-                said = await self.told("info", "--format", "{{json .SecurityOptions}}")
-                self._traits = Traits(rootless="name=rootless" in said, remaps_users="name=userns" in said)
+                output = await self.told("info", "--format", "{{json .SecurityOptions}}")
+                self._traits = Traits(rootless="name=rootless" in output, remaps_users="name=userns" in output)
         return self._traits
 
     async def is_there(self, name: str) -> bool:

@@ -60,12 +60,12 @@ def list_agents(capability: str | None, as_json: bool) -> int:
 
 def _registered() -> tuple[RegisteredAgent, ...]:
     """Those who may come by themselves, where there is a blackboard that knows of them."""
-    house = house_here()
-    if not house.has_board():
+    context = house_here()
+    if not context.has_board():
         return ()
     from genba.wiring.project.agent_registration import registered  # noqa: PLC0415  (only a project with a blackboard pays for it)
 
-    return registered(house)
+    return registered(context)
 
 
 @agent.command("show")
@@ -165,21 +165,21 @@ def _ways_on(graph: StepGraph, step_id: str) -> str:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def check(name: str | None, as_json: bool) -> int:
     """Check one agent or all: every problem at once, and nothing is started."""
-    house = house_here()
-    names = [name] if name is not None else list(house.registry.folders())
-    found = {each: _problems(house, each) for each in names}
+    context = house_here()
+    names = [name] if name is not None else list(context.registry.folders())
+    found = {each: _problems(context, each) for each in names}
     problems = [problem for each in found.values() for problem in each]
     if as_json:
         print_json({"ok": not problems, "problems": problems})
         return ConfigurationError.exit_code if problems else 0
-    for unknown in house.registry.unknown_sections():
+    for unknown in context.registry.unknown_sections():
         show_problem(unknown)
     for each, wrong in found.items():
         if not wrong:
-            definition = house.registry.load(each)
+            definition = context.registry.load(each)
             chosen = definition.adapter_type
             click.echo(f"✓ {each}" if chosen else f"✓ {each}  (no adapter is chosen for it yet)")
-            for notice in house.registry.overruled(definition) if each == name else ():
+            for notice in context.registry.overruled(definition) if each == name else ():
                 show_problem(notice)
     if problems:
         show_error(ConfigurationError(tuple(problems)))
@@ -187,9 +187,9 @@ def check(name: str | None, as_json: bool) -> int:
     return 0
 
 
-def _problems(house: ProjectContext, name: str) -> tuple[Problem, ...]:
+def _problems(context: ProjectContext, name: str) -> tuple[Problem, ...]:
     try:
-        house.check(house.registry.load(name))
+        context.check(context.registry.load(name))
     except ConfigurationError as error:
         return error.problems
     return ()
@@ -200,10 +200,10 @@ def _problems(house: ProjectContext, name: str) -> tuple[Problem, ...]:
 @click.option("--template", type=click.Choice(sorted(TEMPLATES)), default="steps", show_default=True)
 def new(name: str, template: str) -> None:
     """Write a new agent that passes its check, ready to be edited."""
-    house = house_here()
-    house.refuse_links(house.project.agents_folder)
-    written = scaffold(house.project.agents_folder, name, template)
+    context = house_here()
+    context.refuse_links(context.project.agents_folder)
+    written = scaffold(context.project.agents_folder, name, template)
     for path in written:
-        click.echo(f"wrote {path.relative_to(house.project.root)}")
+        click.echo(f"wrote {path.relative_to(context.project.root)}")
     then = f'genba task add "…" --assignee {name}   and: genba work' if template == "state-driven" else ""
     show_hint(f"genba agent check {name}   then: {then or f'genba run {name} --help'}")

@@ -39,10 +39,10 @@ def import_agents(
     of your attention. The original is only read.
     """
     made = converted(agents_at(path), name)
-    house = house_here()
-    agents = house.project.agents_folder
+    context = house_here()
+    agents = context.project.agents_folder
     if not dry_run:
-        house.refuse_links(agents)
+        context.refuse_links(agents)
     kept = {} if dry_run else write_imported(agents, made, replace)
     if as_json:
         print_json([{"agent": each.name, "files": sorted(each.files), "keys": each.report} for each in made])

@@ -64,7 +64,7 @@ def _completions(shell: str) -> str:
     words, incomplete = made.get_completion_args()
     found = complete(words, incomplete, Path.cwd())
     if found is not None:
-        items = [CompletionItem(value, help=_short(told)) for value, told in found]
+        items = [CompletionItem(value, help=_short(message)) for value, message in found]
     else:
         items = list(_words(shell, words, incomplete))
     return "".join(f"{made.format_completion(item)}\n" for item in items)
@@ -77,7 +77,9 @@ def _words(shell: str, words: list[str], incomplete: str) -> "list[CompletionIte
     if not words and not incomplete.startswith("-"):
         from click.shell_completion import CompletionItem  # noqa: PLC0415  (only here)
 
-        return [CompletionItem(name, help=told) for name, told in SUMMARIES.items() if name.startswith(incomplete)]
+        return [
+            CompletionItem(name, help=message) for name, message in SUMMARIES.items() if name.startswith(incomplete)
+        ]
     return _complete_class(shell)(cli, {}, "genba", VARIABLE).get_completions(words, incomplete)
 
 

@@ -64,12 +64,12 @@ def agents(folder: Path) -> Values:
     found = repository(folder)
     own = found[0] / ".agent" if found is not None else None
     places = [place for place in (own, _BUILT_IN) if place is not None and place.is_dir()]
-    told: set[str] = set()
+    result: set[str] = set()
     for place in places:
         for path in sorted(place.iterdir()):
             definition = path / "agent.json"
-            if path.name not in told and definition.is_file():
-                told.add(path.name)
+            if path.name not in result and definition.is_file():
+                result.add(path.name)
                 yield path.name, str(json.loads(definition.read_text("utf-8")).get("description", ""))
 
 
@@ -134,4 +134,8 @@ def complete(words: list[str], incomplete: str, folder: Path) -> list[tuple[str,
         source = ARGUMENTS.get(tuple(word for word in words if not word.startswith("-")))
     if source is None:
         return None
-    return [(value, told) for value, told in source(folder) if value.startswith(incomplete) and _PLAIN.fullmatch(value)]
+    return [
+        (value, message)
+        for value, message in source(folder)
+        if value.startswith(incomplete) and _PLAIN.fullmatch(value)
+    ]

@@ -24,11 +24,11 @@ def gc(dry_run: bool, keep_days: int | None, rescued: bool, as_json: bool) -> No
     """Clear away what ended tasks left: working trees, merged branches, logs. No commit becomes unreachable."""
     from genba.wiring.project.garbage_collection import collect  # noqa: PLC0415  (nobody else needs it)
 
-    house = house_here()
-    people_only(house, "clear anything away")
-    days = house.project.fleet.gc.keep_days if keep_days is None else keep_days
+    context = house_here()
+    people_only(context, "clear anything away")
+    days = context.project.fleet.gc.keep_days if keep_days is None else keep_days
     with Progress("looking for what ended tasks left", quiet=as_json):
-        found = run_async(collect(house, dry_run=dry_run, keep_days=days, rescued=rescued))
+        found = run_async(collect(context, dry_run=dry_run, keep_days=days, rescued=rescued))
     if as_json:
         print_json({"dry_run": dry_run, "keep_days": days, "collected": found})
         return

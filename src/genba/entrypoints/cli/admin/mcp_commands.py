@@ -49,12 +49,12 @@ _LONGEST_FILE = 4_000_000
 @click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 takes a free one.")
 @click.option("--i-accept-the-risk", is_flag=True, help="Listen also where other machines can reach it.")
 @click.pass_context
-def mcp(context: click.Context, over_http: bool, host: str, port: int, i_accept_the_risk: bool) -> None:
+def mcp(ctx: click.Context, over_http: bool, host: str, port: int, i_accept_the_risk: bool) -> None:
     """Serve the state-driven workflow over MCP, for agents that ask what to do next.
 
     A program such as Claude Code starts `genba mcp` by itself once it was told with `genba mcp install`.
     """
-    if context.invoked_subcommand is not None:
+    if ctx.invoked_subcommand is not None:
         return
     loopback = is_loopback(host)
     if not loopback and not i_accept_the_risk:
@@ -123,13 +123,13 @@ def install(client: str, scope: str, url: str, agent: str, only_print: bool) -> 
     if only_print:
         click.echo(snippet(chosen, entry(chosen, reached)), nl=False)
         return
-    house = house_here()
-    people_only(house, "change the settings of other programs")
+    context = house_here()
+    people_only(context, "change the settings of other programs")
     if chosen is Client.CLAUDE_CODE and scope == "user":
-        told = _told_by_claude(reached)
+        result = _told_by_claude(reached)
     else:
-        told = _written(chosen, _file(chosen, scope, house.layout.main), scope, reached)
-    click.echo(told)
+        result = _written(chosen, _file(chosen, scope, context.layout.main), scope, reached)
+    click.echo(result)
     _next_steps(chosen, scope, reached)
 
 
@@ -227,12 +227,12 @@ def _told_by_claude(reached: Reached) -> str:
             hint="type what stands above where claude is found",
         )
     add = [claude, "mcp", "add-json", "--scope", "user", NAME, text]
-    code, said = _asked(add)
-    if code and "already exists" in said:
+    code, output = _asked(add)
+    if code and "already exists" in output:
         _asked([claude, "mcp", "remove", "--scope", "user", NAME])
-        code, said = _asked(add)
+        code, output = _asked(add)
     if code:
-        raise GenbaError(f"claude said: {said or 'nothing'}", hint="claude mcp list")
+        raise GenbaError(f"claude said: {output or 'nothing'}", hint="claude mcp list")
     return f"claude has {NAME} among your servers"
 
 

@@ -15,13 +15,13 @@ def migrate(adopt: bool, as_json: bool) -> None:
     from genba.blackboard.database.connect import migrate as bring_up_to_date  # noqa: PLC0415  (migrations are slow to import)
     from genba.coordination.engine.durable_engine import make_tables  # noqa: PLC0415  (only here)
 
-    house = house_here()
-    people_only(house, "change the tables")
-    address = house.database()
+    context = house_here()
+    people_only(context, "change the tables")
+    address = context.database()
     before, after = bring_up_to_date(address)
     make_tables(address)
     if adopt:
-        house.adopt()
+        context.adopt()
     if as_json:
         print_json({"from": before, "to": after, "changed": before != after})
     elif before == after:

@@ -24,15 +24,15 @@ _SHOWN = 20
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def notify(try_out: bool, retry: bool, as_json: bool) -> int:
     """Show who is told when something waits for a person, and what came of it."""
-    house = house_here()
+    context = house_here()
     if try_out or retry:
-        people_only(house, "send notices")
-    checks = channel_checks(house)
+        people_only(context, "send notices")
+    checks = channel_checks(context)
     if try_out:
-        return _tried_out(house, checks, as_json)
+        return _tried_out(context, checks, as_json)
     if retry:
-        _retried(house)
-    entries = newest_notices(house, _SHOWN)
+        _retried(context)
+    entries = newest_notices(context, _SHOWN)
     if as_json:
         print_json({"channels": checks, "notices": entries})
         return 0
@@ -40,31 +40,31 @@ def notify(try_out: bool, retry: bool, as_json: bool) -> int:
     return 0
 
 
-def _tried_out(house: ProjectContext, checks: tuple[ChannelCheck, ...], as_json: bool) -> int:
+def _tried_out(context: ProjectContext, checks: tuple[ChannelCheck, ...], as_json: bool) -> int:
     if not checks:
         raise StateConflictError(
             "nobody is told anything: the settings name no channel",
             unchanged="nothing was sent.",
             hint="in .genba/config.yaml:  notify: {desktop: true}",
         )
-    told = {check.name: check.problem for check in checks if check.problem}
-    notifier = notifier_of(house)
+    values = {check.name: check.problem for check in checks if check.problem}
+    notifier = notifier_of(context)
     if notifier is not None:
-        name = house.project.name or house.layout.main.name
+        name = context.project.name or context.layout.main.name
         question = "This is a test: nothing waits for you."
         notice = Notice(key=f"test-{secrets.token_hex(6)}", kind=None, project=name, question=question)
-        told |= run_async(notifier.try_out(notice))
+        values |= run_async(notifier.try_out(notice))
     if as_json:
-        print_json({"channels": {name: {"sent": not problem, "problem": problem} for name, problem in told.items()}})
+        print_json({"channels": {name: {"sent": not problem, "problem": problem} for name, problem in values.items()}})
     else:
-        for line in table([(f"{'✗' if why else '✓'} {name}", why or "sent") for name, why in told.items()]):
+        for line in table([(f"{'✗' if why else '✓'} {name}", why or "sent") for name, why in values.items()]):
             click.echo(in_one_line(line))
-    return 1 if any(told.values()) else 0
+    return 1 if any(values.values()) else 0
 
 
-def _retried(house: ProjectContext) -> None:
-    retry_notices(house)
-    notifier = notifier_of(house)
+def _retried(context: ProjectContext) -> None:
+    retry_notices(context)
+    notifier = notifier_of(context)
     if notifier is not None:
         run_async(notifier.send_due())
 
@@ -76,7 +76,7 @@ def _show(checks: tuple[ChannelCheck, ...], entries: tuple[NoticeEntry, ...]) ->
     rows = [(f"{'✗' if check.problem else '✓'} {check.name}", check.problem or check.detail) for check in checks]
     for line in table(rows):
         click.echo(in_one_line(line))
-    told = [
+    lines = [
         (
             f"#{entry.notice.task}",
             f"{entry.notice.kind}{f' (reminder {entry.notice.reminder})' if entry.notice.reminder else ''}",
@@ -87,9 +87,9 @@ def _show(checks: tuple[ChannelCheck, ...], entries: tuple[NoticeEntry, ...]) ->
         )
         for entry in entries
     ]
-    if told:
+    if lines:
         click.echo("")
-    for line in table(told):
+    for line in table(lines):
         click.echo(in_one_line(line))
     failed = any(entry.status == "failed" for entry in entries)
     cure = next((check.hint for check in checks if check.hint), "genba notify --retry" if failed else "")

@@ -32,10 +32,10 @@ def register(
     from genba.wiring.verification.decisions import people_only  # noqa: PLC0415  (only this command needs the blackboard)
 
     text = _read(prompt) if prompt is not None else ""
-    house = house_here()
-    people_only(house, "let agents in")
+    context = house_here()
+    people_only(context, "let agents in")
     welcome = registering.register(
-        house, name, manager=manager, role=role, capabilities=capabilities, system_prompt=text
+        context, name, manager=manager, role=role, capabilities=capabilities, system_prompt=text
     )
     _show(welcome, f"{name} can come now, as a {welcome.agent.hierarchy}.", as_json)
 
@@ -53,9 +53,9 @@ def rotate(name: str, as_json: bool) -> None:
     from genba.wiring.project import agent_registration as registering  # noqa: PLC0415
     from genba.wiring.verification.decisions import people_only  # noqa: PLC0415  (only this command needs the blackboard)
 
-    house = house_here()
-    people_only(house, "change a passkey")
-    _show(registering.rotate(house, name), f"{name} has a new passkey; the old one is good no more.", as_json)
+    context = house_here()
+    people_only(context, "change a passkey")
+    _show(registering.rotate(context, name), f"{name} has a new passkey; the old one is good no more.", as_json)
 
 
 @passkey.command("revoke")
@@ -66,9 +66,9 @@ def revoke(name: str, as_json: bool) -> None:
     from genba.wiring.project import agent_registration as registering  # noqa: PLC0415
     from genba.wiring.verification.decisions import people_only  # noqa: PLC0415  (only this command needs the blackboard)
 
-    house = house_here()
-    people_only(house, "take a passkey away")
-    agent = registering.revoke(house, name)
+    context = house_here()
+    people_only(context, "take a passkey away")
+    agent = registering.revoke(context, name)
     if as_json:
         print_json({"agent": agent})
         return

@@ -16,7 +16,7 @@ def schema(name: str | None) -> None:
     """Print the JSON Schema NAME; without a name, list them."""
     schemas = {**FILES, **adapter_files()}
     if name is None:
-        for line in table((key, told) for key, (_, told) in sorted(schemas.items())):
+        for line in table((key, message) for key, (_, message) in sorted(schemas.items())):
             click.echo(line)
         return
     if name not in schemas:

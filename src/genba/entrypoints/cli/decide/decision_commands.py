@@ -68,15 +68,15 @@ def decisions(ctx: click.Context, decided_too: bool, as_json: bool) -> None:
     """List what only a person can decide, with the command to type."""
     if ctx.invoked_subcommand is not None:
         return
-    house = house_to_look()
-    found = fleet_board(house).escalations(open_only=not decided_too) if house.has_board() else []
+    context = house_to_look()
+    found = fleet_board(context).escalations(open_only=not decided_too) if context.has_board() else []
     if as_json:
         print_json(found)
         return
     if not found:
         click.echo("nothing waits for you", err=True)
         return
-    for line in escalation_lines(found, _titles(house, {each.task for each in found}), datetime.now(UTC), columns()):
+    for line in escalation_lines(found, _titles(context, {each.task for each in found}), datetime.now(UTC), columns()):
         click.echo(line)
 
 
@@ -110,8 +110,8 @@ def show(number: int, as_json: bool) -> None:
 def answer(number: int, text: str, as_json: bool) -> None:
     """Answer what a task waits for; - reads standard input. Its session goes on with the answer."""
     decisions = _decisions("answer for a person")
-    told = decisions.answer(number, _typed(text, f'genba answer {number} "…"'))
-    _told(decisions.board, as_json, told, number)
+    result = decisions.answer(number, _typed(text, f'genba answer {number} "…"'))
+    _told(decisions.board, as_json, result, number)
 
 
 @click.command("approve")
@@ -132,8 +132,8 @@ def approve(number: int, commit: str | None, reason: str, as_json: bool) -> None
 def reject(number: int, reason: str, as_json: bool) -> None:
     """Say no to what a task waits for, and why. The reason goes back to the author or the planner."""
     decisions = _decisions("reject anything")
-    told = decisions.reject(number, _typed(reason, f'genba reject {number} --reason "…"'))
-    _told(decisions.board, as_json, told, number)
+    result = decisions.reject(number, _typed(reason, f'genba reject {number} --reason "…"'))
+    _told(decisions.board, as_json, result, number)
 
 
 # ── sessions ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -145,33 +145,33 @@ def reject(number: int, reason: str, as_json: bool) -> None:
 @_JSON
 def sessions(number: int | None, ended_too: bool, as_json: bool) -> None:
     """List the sessions: of one task all of them, else the newest of every task that has not ended."""
-    house = house_to_look()
-    found = _sessions(house, number, ended_too)
+    context = house_to_look()
+    found = _sessions(context, number, ended_too)
     if as_json:
         print_json(found)
         return
     if not found:
-        _tell_none(house, number)
+        _tell_none(context, number)
         return
-    for line in session_lines(found, _titles(house, {each.task for each in found}), datetime.now(UTC), columns()):
+    for line in session_lines(found, _titles(context, {each.task for each in found}), datetime.now(UTC), columns()):
         click.echo(line)
     if any(each.status == PARKED for each in found):
         show_hint("genba work   goes on with what is parked")
 
 
-def _tell_none(house: ProjectContext, number: int | None) -> None:
+def _tell_none(context: ProjectContext, number: int | None) -> None:
     """Whether there was never one, or all of them have ended, which is another next command."""
-    board = fleet_board(house) if number is None and house.has_board() else None
+    board = fleet_board(context) if number is None and context.has_board() else None
     ended = board is not None and any(board.sessions(task.number) for task in board.board.find())
     click.echo("no session is open; all have ended" if ended else "no sessions", err=True)
     show_hint("genba sessions --all" if ended else "genba work" if number is None else f"genba task show {number}")
 
 
-def _sessions(house: ProjectContext, number: int | None, ended_too: bool) -> list[FleetSession]:
+def _sessions(context: ProjectContext, number: int | None, ended_too: bool) -> list[FleetSession]:
     """What was asked for."""
-    if number is None and not house.has_board():
+    if number is None and not context.has_board():
         return []
-    board = fleet_board(house)
+    board = fleet_board(context)
     if number is not None:
         board.board.get(number)
         found = board.sessions(number)
@@ -185,9 +185,9 @@ def _sessions(house: ProjectContext, number: int | None, ended_too: bool) -> lis
 # ── what they share ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def fleet_board(house: ProjectContext) -> FleetBoard:
+def fleet_board(context: ProjectContext) -> FleetBoard:
     """The blackboard as a fleet uses it. It is not made by a mere look."""
-    return FleetBoard(house.board(make=False))
+    return FleetBoard(context.board(make=False))
 
 
 def columns() -> int:
@@ -199,15 +199,15 @@ def columns() -> int:
     return max(80, shutil.get_terminal_size((100, 24)).columns)
 
 
-def _titles(house: ProjectContext, numbers: set[int]) -> dict[int, str]:
-    board = house.board(make=False)
+def _titles(context: ProjectContext, numbers: set[int]) -> dict[int, str]:
+    board = context.board(make=False)
     return {number: board.get(number).title for number in numbers}
 
 
 def _decisions(deed: str) -> Decisions:
     """What the person who types may decide."""
-    house = house_to_look()
-    return Decisions(house, people_only(house, deed))
+    context = house_to_look()
+    return Decisions(context, people_only(context, deed))
 
 
 def _typed(text: str, hint: str) -> str:

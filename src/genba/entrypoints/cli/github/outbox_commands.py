@@ -79,9 +79,9 @@ def send(dry_run: bool, as_json: bool) -> int:
     """Send what waits: one change after the other, at the pace that GitHub asks for."""
     if dry_run:
         return _dry_run(as_json)
-    house = house_here()
-    people_only(house, "send what is in the outbox")
-    office = house.office()
+    context = house_here()
+    people_only(context, "send what is in the outbox")
+    office = context.office()
     if office is None:
         raise StateConflictError(
             "the issues of this project do not live on GitHub: there is nowhere to send anything",
@@ -102,9 +102,9 @@ def retry(number: int | None, everything: bool, as_json: bool) -> None:
     """Try again what failed. What may have been made already is looked for first."""
     if (number is None) == (not everything):
         raise UsageError("name one entry, or --all", unchanged="nothing was changed.", hint="genba outbox list")
-    house = house_to_look()
-    people_only(house, "retry what is in the outbox")
-    box = _outbox(house)
+    context = house_to_look()
+    people_only(context, "retry what is in the outbox")
+    box = _outbox(context)
     again = box.retry_all() if number is None else (box.retry(number),)
     if as_json:
         print_json(again)
@@ -120,9 +120,9 @@ def retry(number: int | None, everything: bool, as_json: bool) -> None:
 @_JSON
 def drop(number: int, as_json: bool) -> None:
     """Give an entry up: it is never sent, and what waits behind it goes on."""
-    house = house_to_look()
-    actor = people_only(house, "drop what is in the outbox")
-    box = _outbox(house)
+    context = house_to_look()
+    actor = people_only(context, "drop what is in the outbox")
+    box = _outbox(context)
     entry = box.drop(number, actor, lives)
     if as_json:
         print_json(entry)
@@ -134,16 +134,16 @@ def drop(number: int, as_json: bool) -> None:
 
 
 def _list(ended_too: bool, as_json: bool) -> None:
-    house = house_to_look()
-    if not house.has_board():
+    context = house_to_look()
+    if not context.has_board():
         if as_json:
             print_json(_facts((), None))
             return
         click.echo("the outbox is empty", err=True)
         return
-    box = _outbox(house)
+    box = _outbox(context)
     entries = box.list(all=ended_too)
-    turn = box.outlook(_pace(house))
+    turn = box.outlook(_pace(context))
     if as_json:
         print_json(_facts(entries, turn))
         return
@@ -152,7 +152,7 @@ def _list(ended_too: bool, as_json: bool) -> None:
         return
     for line in outbox_lines(entries, datetime.now(UTC), columns()):
         click.echo(line)
-    _say_what_is_next(house, entries, waiting_words(turn))
+    _say_what_is_next(context, entries, waiting_words(turn))
 
 
 def _facts(entries: tuple[OutboxEntry, ...], turn: Any) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def _facts(entries: tuple[OutboxEntry, ...], turn: Any) -> dict[str, Any]:
     return {"entries": entries, "until": until, "why": why, "held": held(entries)}
 
 
-def _say_what_is_next(house: ProjectContext, entries: tuple[OutboxEntry, ...], waiting: str) -> None:
+def _say_what_is_next(context: ProjectContext, entries: tuple[OutboxEntry, ...], waiting: str) -> None:
     failed = next((entry for entry in entries if entry.status is DeedStatus.FAILED), None)
     if failed is not None:
         show_hint(f"genba outbox show {failed.id}\ngenba outbox retry {failed.id}\ngenba outbox drop {failed.id}")
@@ -168,16 +168,16 @@ def _say_what_is_next(house: ProjectContext, entries: tuple[OutboxEntry, ...], w
     if waiting:
         click.echo(waiting, err=True)
         return
-    settings = house.project.file.tracker.github
+    settings = context.project.file.tracker.github
     if settings is not None and any(not entry.status.ended for entry in entries):
         show_hint("genba outbox send" if not settings.send else "genba outbox send   or wait for genba work")
 
 
 def _dry_run(as_json: bool) -> int:
-    house = house_to_look()
+    context = house_to_look()
     waiting: tuple[OutboxEntry, ...] = ()
-    if house.has_board():
-        entries = _outbox(house).list()
+    if context.has_board():
+        entries = _outbox(context).list()
         behind = held(entries)
         waiting = tuple(entry for entry in entries if entry.status is not DeedStatus.FAILED and entry.id not in behind)
     if as_json:
@@ -222,12 +222,12 @@ def _end(result: SendResult, as_json: bool) -> int:
     return 0
 
 
-def _pace(house: ProjectContext) -> Pace:
-    settings = house.project.file.tracker.github
+def _pace(context: ProjectContext) -> Pace:
+    settings = context.project.file.tracker.github
     return pace_of(settings) if settings is not None else Pace()
 
 
-def _outbox(house: ProjectContext) -> Outbox:
-    if not house.has_board():
+def _outbox(context: ProjectContext) -> Outbox:
+    if not context.has_board():
         raise NotFoundError("this project has no blackboard yet, and nothing in its outbox", hint="genba sync")
-    return Outbox(house.board(make=False).store)
+    return Outbox(context.board(make=False).store)

@@ -39,9 +39,9 @@ def sync(
 ) -> None:
     """Look at GitHub: issues become tasks, pull requests are read back, and what waits in the outbox is sent."""
     _check(full, issue, label, project, project_owner, dry_run)
-    house = house_here()
-    people_only(house, "look at the tracker")
-    office = house.office()
+    context = house_here()
+    people_only(context, "look at the tracker")
+    office = context.office()
     if office is None:
         raise StateConflictError(
             "the issues of this project do not live on GitHub",
@@ -52,8 +52,8 @@ def sync(
         _one_issue(office, issue, as_json)
         return
     board = None if project is None else (project_owner or "", project)
-    told = look(office, full=full, label=label, board=board, dry_run=dry_run, heard=_progress())
-    found = run_async(told)
+    result = look(office, full=full, label=label, board=board, dry_run=dry_run, heard=_progress())
+    found = run_async(result)
     _clear_progress()
     if as_json:
         print_json({"dry_run": dry_run, "look": found})
@@ -83,7 +83,7 @@ def _one_issue(office: GitHubOffice, number: int, as_json: bool) -> None:
             await office.close()
 
     run_async(read())
-    task = office.house.board().get(number)
+    task = office.context.board().get(number)
     if as_json:
         print_json({"task": task})
         return

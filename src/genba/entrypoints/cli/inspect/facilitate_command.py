@@ -58,17 +58,17 @@ def facilitate(
     It never starts an agent, closes an issue, touches a branch, runs a test or merges.
     """
     _check(applied, dry_run, watch, graph or events)
-    house = house_here()
+    context = house_here()
     if applied:
-        people_only(house, "speak for the facilitator")
-    scope = scope_of(house, label, project, project_owner)
+        people_only(context, "speak for the facilitator")
+    scope = scope_of(context, label, project, project_owner)
     if watch is not None:
-        return run_async(_watch(house, scope, applied, offline, watch, as_json))
+        return run_async(_watch(context, scope, applied, offline, watch, as_json))
     with Progress("looking at every issue and every commit", quiet=as_json):
         asked = msgspec.structs.replace(scope, whole=events)
-        look = run_async(one_look(house, asked, applied=applied, offline=offline))
+        look = run_async(one_look(context, asked, applied=applied, offline=offline))
     if events:
-        for fact in run_async(past_of(house, look.field)):
+        for fact in run_async(past_of(context, look.field)):
             click.echo(msgspec.json.encode(fact).decode())
         return _tell_unread(look)
     if graph:
@@ -100,24 +100,24 @@ def _check(applied: bool, dry_run: bool, watch: float | None, shown: bool) -> No
         )
 
 
-async def one_look(house: ProjectContext, scope: Scope, *, applied: bool, offline: bool) -> Look:
+async def one_look(context: ProjectContext, scope: Scope, *, applied: bool, offline: bool) -> Look:
     """Look; where it is told to, say what is to be said, and send it."""
-    scope, notes = await fresh_copy(house, scope, offline)
-    look = await (await facilitator(house)).look(scope, notes)
-    return await say(house, look, offline=offline) if applied else look
+    scope, notes = await fresh_copy(context, scope, offline)
+    look = await (await facilitator(context)).look(scope, notes)
+    return await say(context, look, offline=offline) if applied else look
 
 
 async def _watch(
-    house: ProjectContext, scope: Scope, applied: bool, offline: bool, minutes: float, as_json: bool
+    context: ProjectContext, scope: Scope, applied: bool, offline: bool, minutes: float, as_json: bool
 ) -> int:
-    settings = house.project.fleet.facilitator
+    settings = context.project.fleet.facilitator
     pause = settings.check_interval if minutes == _BY_SETTINGS else minutes
     code = 0
     for round_ in range(settings.iterate_max):
         if round_:
             await asyncio.sleep(pause * 60)
         try:
-            look = await one_look(house, scope, applied=applied, offline=offline)
+            look = await one_look(context, scope, applied=applied, offline=offline)
         except (RecoverableError, StateConflictError) as error:  # the next look may find the ground as it should be
             show_warning(f"not looked at: {error.message}")
             code = 1

@@ -37,16 +37,16 @@ def logs(
 
     `genba logs goal NAME` prints the whole output of a goal that was checked.
     """
-    house = house_to_look()
+    context = house_to_look()
     if goal is not None:
         if run != "goal":
             raise UsageError(f'"{goal[:80]}" is one word too many', hint="genba logs RUN   or   genba logs goal NAME")
-        click.echo(printable(house.results().log(goal)), nl=False)
+        click.echo(printable(context.results().log(goal)), nl=False)
         return
     if run is not None:
-        _show(_journal(house, run), prompts, output, as_json)
+        _show(_journal(context, run), prompts, output, as_json)
         return
-    runs = [summary for path in house.journals() if (summary := _summary(house, path)) is not None]
+    runs = [summary for path in context.journals() if (summary := _summary(context, path)) is not None]
     runs = [r for r in runs if agent_name in (None, r.agent) and issue in (None, r.issue)]
     if as_json:
         for each in runs:
@@ -71,21 +71,21 @@ def logs(
         click.echo(line)
 
 
-def _journal(house: ProjectContext, run: str) -> Path:
+def _journal(context: ProjectContext, run: str) -> Path:
     """Where a run wrote. One that was lost before it wrote anything is told of all the same."""
     try:
-        return house.find_journal(run)
+        return context.find_journal(run)
     except NotFoundError as unknown:
-        raise _of_session(house, run) or unknown from None
+        raise _of_session(context, run) or unknown from None
 
 
-def _of_session(house: ProjectContext, run: str) -> NotFoundError | None:
-    if not house.has_board():
+def _of_session(context: ProjectContext, run: str) -> NotFoundError | None:
+    if not context.has_board():
         return None
     from genba.entrypoints.cli.decide.decision_commands import fleet_board  # noqa: PLC0415  (most runs have a journal)
 
     try:
-        session = fleet_board(house).session(run)
+        session = fleet_board(context).session(run)
     except NotFoundError:
         return None
     why = session.reason or f"it is {session.status}"
@@ -110,7 +110,7 @@ def _seconds_between(start: str, end: str) -> float:
     return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
 
 
-def _summary(house: ProjectContext, path: Path) -> RunSummary | None:
+def _summary(context: ProjectContext, path: Path) -> RunSummary | None:
     started: RunStarted | None = None
     ended: RunEnded | None = None
     iterations, last = 0, ""
@@ -133,7 +133,7 @@ def _summary(house: ProjectContext, path: Path) -> RunSummary | None:
         started=started.time,
         outcome=str(ended.outcome)
         if ended
-        else ("running" if house.is_running(started.workspace.branch) else "cut off"),
+        else ("running" if context.is_running(started.workspace.branch) else "cut off"),
         reason=ended.reason if ended else "",
         iterations=ended.iterations if ended else iterations,
         seconds=ended.seconds if ended else _seconds_between(started.time, last),
@@ -159,8 +159,8 @@ def _more(event: Event, prompts: bool, output: bool) -> None:
         for line in event.prompt.splitlines():
             _print(f"   │ {line}")
     if output and isinstance(event, ReplyReceived):
-        told = event.text if event.structured is None else msgspec.json.encode(event.structured).decode()
-        for line in told.splitlines():
+        result = event.text if event.structured is None else msgspec.json.encode(event.structured).decode()
+        for line in result.splitlines():
             _print(f"   reply  │ {line}")
     if output and isinstance(event, AgentOutput):
         for line in event.text.split("\n"):

@@ -18,8 +18,8 @@ from genba.entrypoints.cli.rendering.json_output import print_json
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def queue(target: str | None, ended_too: bool, as_json: bool) -> None:
     """Show the merge queue: in its order, with the round, the paths in conflict, and why something is stuck."""
-    house = house_to_look()
-    found = fleet_board(house).entries(target, open_only=not ended_too) if house.has_board() else []
+    context = house_to_look()
+    found = fleet_board(context).entries(target, open_only=not ended_too) if context.has_board() else []
     if as_json:
         print_json(found)
         return

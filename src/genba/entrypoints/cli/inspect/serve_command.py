@@ -72,14 +72,14 @@ def serve(
         open_browser=open_browser,
         new_token=new_token,
     )
-    house = house_here()
-    people_only(house, "open the dashboard")
+    context = house_here()
+    people_only(context, "open the dashboard")
     quiet_logs()
     with contextlib.suppress(asyncio.CancelledError, KeyboardInterrupt):  # it is how one ends it
-        run_async(_serve(house, asked))
+        run_async(_serve(context, asked))
 
 
-async def _serve(house: ProjectContext, asked: Asked) -> None:
+async def _serve(context: ProjectContext, asked: Asked) -> None:
     from genba.entrypoints.listeners import bound_port, serving  # noqa: PLC0415  (only a server needs these)
     from genba.entrypoints.mcp import http as mcp  # noqa: PLC0415
     from genba.entrypoints.web.app import application  # noqa: PLC0415
@@ -92,17 +92,17 @@ async def _serve(house: ProjectContext, asked: Asked) -> None:
     from genba.wiring.verification.decisions import Decisions  # noqa: PLC0415
     from genba.wiring.workflow.service import open_service  # noqa: PLC0415
 
-    keys = web_keys(house.layout.own, os.environ, fresh=asked.new_token)
+    keys = web_keys(context.layout.own, os.environ, fresh=asked.new_token)
     with contextlib.closing(bound_port(asked.host, asked.port, "genba serve --port=0")) as listening:
         port = listening.getsockname()[1]
-        name = f"genba-{hashlib.sha256(f'{house.layout.main}:{port}'.encode()).hexdigest()[:10]}"
+        name = f"genba-{hashlib.sha256(f'{context.layout.main}:{port}'.encode()).hexdigest()[:10]}"
         secure = asked.public_url.startswith("https://")
         public = urlsplit(asked.public_url).netloc
         passes = Passes(keys=keys, name=name, read_only=asked.read_only, secure=secure, public=public)
-        with contextlib.closing(DashboardQueries(house)) as lookout:
+        with contextlib.closing(DashboardQueries(context)) as lookout:
             hub = Hub(lookout.stamp)
-            site = Site(lookout, Decisions(house, house.actor()), hub)
-            service = open_service(house)
+            site = Site(lookout, Decisions(context, context.actor()), hub)
+            service = open_service(context)
             asking = mcp.application(service, loopback=is_loopback(asked.host))
             app = application(
                 site,
@@ -112,9 +112,11 @@ async def _serve(house: ProjectContext, asked: Asked) -> None:
                 background=[lambda: asking.router.lifespan_context(asking)],
             )
             gc.freeze()  # what was loaded stays: nobody waits while it is looked through again
-            async with serving(app, listening), notices_sent(house, show_warning), contextlib.aclosing(hub):
+            async with serving(app, listening), notices_sent(context, show_warning), contextlib.aclosing(hub):
                 link = _tell(asked, port, keys.operator, keys.viewer)
-                with _opened(link, house.layout.own / "enter.html") if asked.open_browser else contextlib.nullcontext():
+                with (
+                    _opened(link, context.layout.own / "enter.html") if asked.open_browser else contextlib.nullcontext()
+                ):
                     await asyncio.Event().wait()
 
 

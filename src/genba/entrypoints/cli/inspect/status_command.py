@@ -19,9 +19,9 @@ from genba.wiring.facilitator.facilitator import as_told
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def status(label: str, as_json: bool) -> None:
     """Show how the field stands, and what to type next. Nothing is asked of a tracker: `genba sync` does that."""
-    house = house_to_look()
+    context = house_to_look()
     with Progress("looking at every issue and every commit", quiet=as_json):
-        look = run_async(one_look(house, Scope(label=label), applied=False, offline=True))
+        look = run_async(one_look(context, Scope(label=label), applied=False, offline=True))
     if as_json:
         print_json(as_told(look))
         return

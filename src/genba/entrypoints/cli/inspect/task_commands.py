@@ -135,9 +135,9 @@ task.add_command(import_tasks)
 @_JSON
 def add(title: str, as_json: bool, **given: Any) -> None:
     """Add a task."""
-    house = house_here()
-    rules = house.task_type(given["kind"])
-    _check_assignee(house, given["assignee"])
+    context = house_here()
+    rules = context.task_type(given["kind"])
+    _check_assignee(context, given["assignee"])
     review = given["review"]
     draft = TaskDraft(
         title=_title(title),
@@ -158,8 +158,8 @@ def add(title: str, as_json: bool, **given: Any) -> None:
         budget_usd=given["budget"] or None,
         due=given["due"],
     )
-    made = house.board().add(draft, _actor(house))
-    _told(_with_commands(house, made, given["agent_commands"]), as_json)
+    made = context.board().add(draft, _actor(context))
+    _told(_with_commands(context, made, given["agent_commands"]), as_json)
 
 
 @task.command("list")
@@ -184,9 +184,9 @@ def list_tasks(
     as_json: bool,
 ) -> None:
     """List tasks."""
-    house = house_to_look()
+    context = house_to_look()
     wanted = statuses or (tuple(TaskStatus) if ended_too else tuple(s for s in TaskStatus if not s.ended))
-    board = house.board() if house.has_board() else None
+    board = context.board() if context.has_board() else None
     if board is None:
         found = []
     elif ready:
@@ -214,19 +214,19 @@ def list_tasks(
 @_JSON
 def show(number: int, as_json: bool) -> None:
     """Show one task: its text, its goals, its last verdict and its history."""
-    house = house_to_look()
-    board = house.board(make=False)
+    context = house_to_look()
+    board = context.board(make=False)
     found = board.get(number)
     comments, events, last = board.comments(number), board.events(number), board.last_verification(number)
     session = board.newest_session(number)
-    url, requests = outside_of(house, found)
+    url, requests = outside_of(context, found)
     if as_json:
         shown = {"task": found, "comments": comments, "events": events, "verification": last}
         shown |= {"url": url, "pull_requests": requests} if found.tracker != "local" else {}
         print_json(shown | {"session": session if session.run else None})
         return
     parts = [board.get(number) for number in found.children]
-    outside = (*stage_facts(found, house.project.stages.get(found.type, ())), *outside_facts(url, requests))
+    outside = (*stage_facts(found, context.project.stages.get(found.type, ())), *outside_facts(url, requests))
     for line in task_lines(found, comments, events, last, session, parts, outside):
         click.echo(line)
 
@@ -258,17 +258,17 @@ def show(number: int, as_json: bool) -> None:
 @_JSON
 def edit(number: int, as_json: bool, **given: Any) -> None:
     """Change a task."""
-    house = house_here()
-    board, actor = house.board(make=False), _actor(house)
+    context = house_here()
+    board, actor = context.board(make=False), _actor(context)
     before = board.get(number)
     _people_only(actor, "edit a task", number)
-    changes = _edit(house, before, given)
+    changes = _edit(context, before, given)
     status: TaskStatus | None = given["status"]
     if status is not None and not (status is TaskStatus.OPEN and before.status is TaskStatus.BACKLOG):
         raise _not_by_edit(before, status)
     change = StatusChange(to=status, actor=actor) if status is not None else None
     changed = board.edit(number, changes, actor, before.version, change)
-    _told(_with_commands(house, changed, given["agent_commands"]), as_json)
+    _told(_with_commands(context, changed, given["agent_commands"]), as_json)
 
 
 @task.command("block")
@@ -281,12 +281,12 @@ def edit(number: int, as_json: bool, **given: Any) -> None:
 @_JSON
 def block(number: int, reason: str, kind: str, by: int | None, as_json: bool) -> None:
     """Say why a task cannot go on. Its parts are blocked with it."""
-    house = house_here()
-    board = house.board(make=False)
+    context = house_here()
+    board = context.board(make=False)
     if by is not None:
         board.get(by)
     blocker = Blocker(BlockerKind.DEPENDENCY if by is not None else BlockerKind(kind), _said(reason), by)
-    change = StatusChange(to=TaskStatus.BLOCKED, actor=_actor(house), reason=reason, blocker=blocker)
+    change = StatusChange(to=TaskStatus.BLOCKED, actor=_actor(context), reason=reason, blocker=blocker)
     _told(board.change_status(number, change), as_json)
 
 
@@ -326,8 +326,8 @@ def depend(number: int, on: tuple[int, ...], remove: tuple[int, ...], as_json: b
     """Say what a task waits for."""
     if not on and not remove:
         raise UsageError("say what the task depends on", hint=f"genba task depend {number} --on 3")
-    house = house_here()
-    board, actor = house.board(make=False), _actor(house)
+    context = house_here()
+    board, actor = context.board(make=False), _actor(context)
     _people_only(actor, "change what a task waits for", number)
     _told(board.relate(number, on, remove, actor), as_json)
 
@@ -338,9 +338,9 @@ def depend(number: int, on: tuple[int, ...], remove: tuple[int, ...], as_json: b
 @_JSON
 def comment(number: int, text: str, as_json: bool) -> None:
     """Write a comment; - reads it from standard input. Agents read comments with the task."""
-    house = house_here()
-    board = house.board(make=False)
-    board.comment(number, _said(_text(text)), _actor(house))
+    context = house_here()
+    board = context.board(make=False)
+    board.comment(number, _said(_text(text)), _actor(context))
     _told(board.get(number), as_json)
 
 
@@ -352,11 +352,11 @@ def approve(number: int, commit: str | None, as_json: bool) -> None:
     """Approve the verified commit of a task that waits for a review."""
     from genba.wiring.verification.decisions import Decisions  # noqa: PLC0415  (only who decides pays for a fleet)
 
-    house = house_here()
-    actor = _actor(house)
+    context = house_here()
+    actor = _actor(context)
     _people_only(actor, "approve a task", number)
-    decided = Decisions(house, actor).approve(number, commit)
-    _told(house.board(make=False).get(number), as_json)
+    decided = Decisions(context, actor).approve(number, commit)
+    _told(context.board(make=False).get(number), as_json)
     if decided.hint and not as_json:
         show_hint(decided.hint)
 
@@ -367,9 +367,9 @@ def approve(number: int, commit: str | None, as_json: bool) -> None:
 @_JSON
 def done(number: int, base_branch: str | None, as_json: bool) -> None:
     """Call a task done, once its verified commit is seen on the base branch: merged by you, or elsewhere."""
-    house = house_here()
-    _people_only(_actor(house), "call a task done", number)
-    _told(run_async(house.settle(number, base_branch)), as_json)
+    context = house_here()
+    _people_only(_actor(context), "call a task done", number)
+    _told(run_async(context.settle(number, base_branch)), as_json)
 
 
 def _move(
@@ -377,12 +377,12 @@ def _move(
 ) -> None:
     from genba.wiring.verification.decisions import Decisions  # noqa: PLC0415  (only who decides pays for a fleet)
 
-    house = house_to_look()
-    Decisions(house, _actor(house)).move(number, to, reason, only_from)
-    _told(house.board(make=False).get(number), as_json)
+    context = house_to_look()
+    Decisions(context, _actor(context)).move(number, to, reason, only_from)
+    _told(context.board(make=False).get(number), as_json)
 
 
-def _edit(house: ProjectContext, before: Task, given: dict[str, Any]) -> TaskEdit:
+def _edit(context: ProjectContext, before: Task, given: dict[str, Any]) -> TaskEdit:
     goals: tuple[Goal, ...] | None = None
     added = _goals(given["goal_lines"], given["goals_file"])
     unknown = [kind for kind in given["gone"] if kind not in {goal_type(goal) for goal in before.goals}]
@@ -395,9 +395,9 @@ def _edit(house: ProjectContext, before: Task, given: dict[str, Any]) -> TaskEdi
     if added or given["gone"]:
         goals = (*(goal for goal in before.goals if goal_type(goal) not in given["gone"]), *added)
     if given["kind"] is not None:
-        house.task_type(given["kind"])
+        context.task_type(given["kind"])
     if given["assignee"]:
-        _check_assignee(house, given["assignee"])
+        _check_assignee(context, given["assignee"])
     return TaskEdit(
         title=None if given["title"] is None else _title(given["title"]),
         body=None if given["body"] is None else _text(given["body"]),
@@ -432,16 +432,16 @@ def _not_by_edit(task_: Task, status: TaskStatus) -> StateConflictError:
     )
 
 
-def _actor(house: ProjectContext) -> Actor:
+def _actor(context: ProjectContext) -> Actor:
     """Who types: a person, or an agent whose process this command was started by."""
-    return house.actor()
+    return context.actor()
 
 
-def _with_commands(house: ProjectContext, found: Task, enabled: bool | None) -> Task:
+def _with_commands(context: ProjectContext, found: Task, enabled: bool | None) -> Task:
     """The task, with what the user says of commands in goals of agents."""
     if enabled is None:
         return found
-    return house.board().enable_agent_commands(found.number, enabled, _actor(house))
+    return context.board().enable_agent_commands(found.number, enabled, _actor(context))
 
 
 def _people_only(actor: Actor, deed: str, number: int) -> None:
@@ -453,12 +453,12 @@ def _people_only(actor: Actor, deed: str, number: int) -> None:
         )
 
 
-def _check_assignee(house: ProjectContext, name: str) -> None:
-    known = [*house.registry.folders()]
+def _check_assignee(context: ProjectContext, name: str) -> None:
+    known = [*context.registry.folders()]
     if name and name not in known:
         from genba.wiring.project.agent_registration import registered  # noqa: PLC0415  (only for a name that no folder has)
 
-        known += [guest.name for guest in registered(house)]
+        known += [guest.name for guest in registered(context)]
     if name and name not in known:
         raise NotFoundError(f'there is no agent "{name[:80]}"', hint=did_you_mean(name, known) or "genba agent list")
 

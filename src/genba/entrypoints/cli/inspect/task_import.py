@@ -31,17 +31,17 @@ def import_tasks(path: Path, kind: str | None, dry_run: bool, as_json: bool) -> 
     PATH is the SQLite database of agentmine, a folder with one, or a folder of Markdown files with front matter. A task
     that was imported before is not created again. The source is only read.
     """
-    house = house_here()
-    actor = house.actor()
+    context = house_here()
+    actor = context.actor()
     if actor.kind is not ActorKind.HUMAN:
         raise StateConflictError(
             "an agent may not import tasks",
             unchanged="nothing was changed.",
             hint='genba task add "what is to be done"',
         )
-    types = {name: house.task_type(name) for name in known_types(house.project.rules)}
-    source = fitted(read_source(path, kind or "", house.layout.main), types, _agents(house))
-    done = _written(house, source, actor, dry_run)
+    types = {name: context.task_type(name) for name in known_types(context.project.rules)}
+    source = fitted(read_source(path, kind or "", context.layout.main), types, _agents(context))
+    done = _written(context, source, actor, dry_run)
     if as_json:
         print_json({"from": source.kind, "dry_run": dry_run, "tasks": done, "notes": source.notes})
         return
@@ -50,9 +50,9 @@ def import_tasks(path: Path, kind: str | None, dry_run: bool, as_json: bool) -> 
     show_hint("without --dry-run the tasks are created" if dry_run else "genba task list")
 
 
-def _written(house: ProjectContext, source: TaskSource, actor: Actor, dry_run: bool) -> tuple[ImportedTask, ...]:
-    if not dry_run or house.has_board():
-        return house.board().import_tasks(source.tasks, actor, keep=not dry_run)
+def _written(context: ProjectContext, source: TaskSource, actor: Actor, dry_run: bool) -> tuple[ImportedTask, ...]:
+    if not dry_run or context.has_board():
+        return context.board().import_tasks(source.tasks, actor, keep=not dry_run)
     from genba.blackboard.tasks.board import Blackboard  # noqa: PLC0415  (only a dry run without a blackboard)
 
     with (
@@ -62,12 +62,12 @@ def _written(house: ProjectContext, source: TaskSource, actor: Actor, dry_run: b
         return board.import_tasks(source.tasks, actor, keep=False)
 
 
-def _agents(house: ProjectContext) -> frozenset[str]:
-    names = set(house.registry.folders())
-    if house.has_board():
+def _agents(context: ProjectContext) -> frozenset[str]:
+    names = set(context.registry.folders())
+    if context.has_board():
         from genba.wiring.project.agent_registration import registered  # noqa: PLC0415  (only where agents can have registered)
 
-        names |= {each.name for each in registered(house)}
+        names |= {each.name for each in registered(context)}
     return frozenset(names)
 
 
@@ -86,11 +86,13 @@ def _lines(source: TaskSource, done: tuple[ImportedTask, ...], dry_run: bool) ->
         yield from table(
             (f"  #{number}", "runs a program" if what_it_runs(goal) else "", goal_line(goal)) for number, goal in goals
         )
-    told = [("", note) for note in source.notes] + [(f"{e.source_id}: ", note) for e in created for note in e.notes]
-    if told:
+    lines = [("", note) for note in source.notes] + [(f"{e.source_id}: ", note) for e in created for note in e.notes]
+    if lines:
         yield ""
-        yield from table(_note(name, note) for name, note in sorted(told, key=lambda each: not each[1].needs_attention))
-    attention = sum(note.needs_attention for _, note in told)
+        yield from table(
+            _note(name, note) for name, note in sorted(lines, key=lambda each: not each[1].needs_attention)
+        )
+    attention = sum(note.needs_attention for _, note in lines)
     yield ""
     skipped = f"{len(done) - len(created)} here already"
     yield f"from {source.kind}: {len(created)} {verb}, {skipped}, {attention} notes need attention"

@@ -121,8 +121,8 @@ def _seen(event: GoalChecked | VerificationFinished | GateUsed | OutputLeftOut) 
         case VerificationFinished(status="done", commit=commit):
             return f"   verified {commit[:_SHORT]}"
         case VerificationFinished(status=status, commit=commit, reason=reason, findings=findings):
-            told = "; ".join([reason, *findings[:1]])
-            return f"   {status:<8} {commit[:_SHORT]}: {told}" if told else f"   {status:<8} {commit[:_SHORT]}"
+            message = "; ".join([reason, *findings[:1]])
+            return f"   {status:<8} {commit[:_SHORT]}: {message}" if message else f"   {status:<8} {commit[:_SHORT]}"
 
 
 def _issue_change(detail: dict[str, object]) -> str:

@@ -131,7 +131,7 @@ def escalation_page(
         yield from _plan(_proposed(escalation) or plan, columns)
     if escalation.status == "open":
         yield ""
-        ways = [(typed.format(n=task.number), told) for typed, told in _WAYS[escalation.kind]]
+        ways = [(typed.format(n=task.number), message) for typed, message in _WAYS[escalation.kind]]
         ways.append((f"genba task cancel {task.number}", "give the task up; its branches and commits stay"))
         yield from (f"   {line}" for line in rows_of(ways, (60,), "   "))
 
@@ -162,16 +162,16 @@ def _facts(
 
 
 def _tried(each: FleetSession) -> str:
-    told = each.outcome or (f"waits for {_WAITS[each.waits_for]}" if each.waits_for in _WAITS else each.status)
+    message = each.outcome or (f"waits for {_WAITS[each.waits_for]}" if each.waits_for in _WAITS else each.status)
     why = f": {each.reason}" if each.reason else ""
-    return f"{each.attempt}. {each.agent}: {told}{why}"
+    return f"{each.attempt}. {each.agent}: {message}{why}"
 
 
 def _evidence(evidence: Mapping[str, Any], known: Set[str]) -> Iterator[str]:
     """What whoever asked has put beside the question, word by word, but for what is told already."""
     for name, value in evidence.items():
-        told = f"#{value}" if name == "review" else value
-        lines = [] if name in known or value in (0, None, "", [], {}, ()) else list(_words(told))
+        message = f"#{value}" if name == "review" else value
+        lines = [] if name in known or value in (0, None, "", [], {}, ()) else list(_words(message))
         for at, line in enumerate(lines):
             yield from _indented("" if at else name.replace("_", " "), line)
 
@@ -196,12 +196,12 @@ def _words(value: Any) -> Iterator[str]:
 
 def _proposed(escalation: Escalation) -> Plan | None:
     """The plan as it was when the question was asked."""
-    told = escalation.evidence
+    result = escalation.evidence
     try:
-        parts = fitted(told.get("subtasks"), tuple[Subtask, ...])
+        parts = fitted(result.get("subtasks"), tuple[Subtask, ...])
     except msgspec.ValidationError:
         return None
-    return Plan(task=escalation.task, subtasks=parts, summary=str(told.get("summary", "")))
+    return Plan(task=escalation.task, subtasks=parts, summary=str(result.get("summary", "")))
 
 
 def _plan(plan: Plan | None, columns: int) -> Iterator[str]:

@@ -70,12 +70,12 @@ def dry_lines(entries: Sequence[OutboxEntry]) -> Iterator[str]:
 
 
 def sent_line(entry: OutboxEntry) -> str:
-    told = f"{MARKS[entry.status]} {entry.id}  {cell(subject_of(entry.deed))}  {cell(in_words(entry.deed))}"
+    message = f"{MARKS[entry.status]} {entry.id}  {cell(subject_of(entry.deed))}  {cell(in_words(entry.deed))}"
     if entry.status is DeedStatus.FAILED:
-        return f"{told}   {cell(entry.error)}"
+        return f"{message}   {cell(entry.error)}"
     if entry.made is not None and (entry.made.found or entry.made.note):
-        return f"{told}   {cell(entry.made.note) or 'was there already'}"
-    return told
+        return f"{message}   {cell(entry.made.note) or 'was there already'}"
+    return message
 
 
 def waiting_words(turn: Turn) -> str:

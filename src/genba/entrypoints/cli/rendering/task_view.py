@@ -72,11 +72,13 @@ def outside_facts(url: str, requests: Sequence[TrackedPullRequest]) -> Iterator[
 
 def goal_line(goal: Goal) -> str:
     """A goal as it would be typed: its type and what it asks for."""
-    told: dict[str, Any] = msgspec.to_builtins(goal)
+    values: dict[str, Any] = msgspec.to_builtins(goal)
     main = type(goal).main
-    parts = [f"{goal_type(goal)}: {told[main]}" if main and told.get(main) is not None else goal_type(goal)]
+    parts = [f"{goal_type(goal)}: {values[main]}" if main and values.get(main) is not None else goal_type(goal)]
     skipped = {"type", "required", "timeout_seconds", "ready_seconds", main}
-    parts += [f"{key}={value}" for key, value in told.items() if key not in skipped and value not in (None, {}, False)]
+    parts += [
+        f"{key}={value}" for key, value in values.items() if key not in skipped and value not in (None, {}, False)
+    ]
     if not goal.required:
         parts.append("(reported only)")
     return "  ".join(parts)

@@ -118,8 +118,8 @@ def _rows(report: FieldReport, now: datetime) -> Iterator[_Row]:
     for lying in report.stranded:
         kinds.setdefault(lying.kind, []).append(lying)
     for kind, all_ in kinds.items():
-        told = all_[0].detail if len(all_) == 1 else _STRANDED.get(kind, all_[0].detail)
-        yield _Row("!", "stranded", [each.issue for each in all_], told, all_[0].command)
+        result = all_[0].detail if len(all_) == 1 else _STRANDED.get(kind, all_[0].detail)
+        yield _Row("!", "stranded", [each.issue for each in all_], result, all_[0].command)
 
 
 def _table(rows: Sequence[_Row], columns: int) -> Iterator[str]:
@@ -132,9 +132,9 @@ def _table(rows: Sequence[_Row], columns: int) -> Iterator[str]:
     for row, issues in zip(rows, named, strict=True):
         start = f" {row.mark} {row.word:<{words}}  {issues:<{wide}}  {len(row.issues):>{most}}"
         room = columns - len(start) - 3 - (len(row.command) + 3 if row.command else 0)
-        told = [cut(cell(row.remark), room)] if row.remark and room >= _LEAST_REMARK else []
-        told += [cell(row.command)] if row.command else []
-        yield f"{start}   {'   '.join(told)}".rstrip()
+        lines = [cut(cell(row.remark), room)] if row.remark and room >= _LEAST_REMARK else []
+        lines += [cell(row.command)] if row.command else []
+        yield f"{start}   {'   '.join(lines)}".rstrip()
 
 
 def _named(numbers: Sequence[int]) -> str:
@@ -219,8 +219,8 @@ def _issue_lines(each: IssueAssessment, command: str, columns: int) -> Iterator[
     for blocker in each.blockers[:_MOST_BLOCKERS]:
         owner = f" ({blocker.owner})" if blocker.owner else ""
         yield cut(f"          in its way: {cell(f'{blocker.detail or blocker.kind}{owner}')}", columns)
-    told = [each.detail for each in each.blockers]
-    for evidence in [line for line in each.evidence if line not in told][:_MOST_EVIDENCE]:
+    lines = [each.detail for each in each.blockers]
+    for evidence in [line for line in each.evidence if line not in lines][:_MOST_EVIDENCE]:
         yield cut(f"          {cell(evidence)}", columns)
     if command:
         yield f"          {cell(command)}"
@@ -252,8 +252,8 @@ def _action(action: FacilitateAction) -> str:
             return f"label {' '.join([*changes, *(f'-{label}' for label in action.remove)])}: {action.body}"
         case "attention":
             return f"needs a person: {action.body}"
-    said = [line.strip("* ") for line in action.body.split("\n") if line]
-    return f"{action.action} {' · '.join(said[:2])}"
+    lines = [line.strip("* ") for line in action.body.split("\n") if line]
+    return f"{action.action} {' · '.join(lines[:2])}"
 
 
 def mermaid(assessments: Sequence[IssueAssessment], field: Mapping[int, IssueFacts]) -> Iterator[str]:

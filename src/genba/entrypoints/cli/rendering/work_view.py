@@ -132,8 +132,8 @@ def need_lines(needs: Sequence[NeedPicture], columns: int) -> Iterator[str]:
     """What only a person can decide: the question, and under it the command where both have no room in one line."""
     for need in needs:
         kind = "" if need.kind is EscalationKind.QUESTION else f"{need.kind}: "
-        said = cell(need.question)
-        asked = f'"{said}"' if need.kind is EscalationKind.QUESTION else said
+        output = cell(need.question)
+        asked = f'"{output}"' if need.kind is EscalationKind.QUESTION else output
         named = fit(f"#{need.task} {cell(need.title)}".rstrip(), 28)
         yield from _with_command(f" ? {named}  {kind}{asked}", need.command, columns)
 
@@ -147,8 +147,8 @@ def summary_lines(summary: WorkSummary, columns: int = WIDTH) -> Iterator[str]:
         agents = min(14, max(width(cell(each.agent)) for each, _ in ordered))
         for name, (each, _) in zip(names, ordered, strict=True):
             status = f"{END_MARKS.get(each.status, '·')} {each.status}"
-            said, typed = _apart(each.detail)
-            detail, command = cell(said), each.command or typed
+            output, typed = _apart(each.detail)
+            detail, command = cell(output), each.command or typed
             parts = [f"{fit(name, across)}  {fit(status, 11)}  {fit(cell(each.agent), agents)}", _end(each)]
             line = "  ".join(part for part in parts if part).rstrip()
             whole = "  ".join(part for part in (*parts, detail) if part).rstrip()
@@ -158,8 +158,8 @@ def summary_lines(summary: WorkSummary, columns: int = WIDTH) -> Iterator[str]:
                 yield from above
             yield from _with_command(whole, command, columns)
         yield ""
-    told = {need.task for need in summary.needs} & {each.task for each in summary.tasks if each.command}
-    left = [need for need in summary.needs if need.task not in told]
+    result = {need.task for need in summary.needs} & {each.task for each in summary.tasks if each.command}
+    left = [need for need in summary.needs if need.task not in result]
     if left:
         yield from need_lines(left, columns)
         yield ""
@@ -279,8 +279,8 @@ def _queue(queue: tuple[EntryPicture, ...], columns: int) -> Iterator[str]:
 
 def _waits(picture: FleetPicture, columns: int) -> Iterator[str]:
     if picture.paused:
-        told = f" ‖ paused  {_wait(WaitPicture(why=picture.paused))}"
-        yield from _with_command(told, _apart(picture.paused)[1], columns)
+        message = f" ‖ paused  {_wait(WaitPicture(why=picture.paused))}"
+        yield from _with_command(message, _apart(picture.paused)[1], columns)
     for wait in picture.waits[:_MOST_WAITS]:
         yield from _with_command(f" ◌ waits   {_wait(wait)}", _apart(wait.why)[1], columns)
     more = len(picture.waits) - _MOST_WAITS
@@ -296,8 +296,8 @@ def _wait(wait: WaitPicture) -> str:
 
 def _apart(text: str) -> tuple[str, str]:
     """A sentence, and the command that stands at its end, two spaces away."""
-    said, _, typed = text.partition("  genba ")
-    return said, typed and f"genba {typed.strip()}"
+    output, _, typed = text.partition("  genba ")
+    return output, typed and f"genba {typed.strip()}"
 
 
 def _totals(picture: FleetPicture) -> str:

@@ -91,13 +91,13 @@ def demo(folder: Path | None, adapter: str | None, command: str, serves: bool, p
     what = "five issues, four workers, no model and no key" if cast is None else f"one issue, {adapter}"
     click.echo(f"genba demo · a small repository, {what}\n{home}\n", err=True)
     elsewhere = os.environ.pop(_DATABASE, "")  # what is played here is no business of the tasks there
-    house = run_async(ProjectContext.find(home))
-    click.get_current_context().call_on_close(house.close)
+    context = run_async(ProjectContext.find(home))
+    click.get_current_context().call_on_close(context.close)
     for draft in _TASKS if cast is None else _TASKS[:1]:
-        house.board().add(draft, house.actor())
-    if not _work(house, plain):
+        context.board().add(draft, context.actor())
+    if not _work(context, plain):
         return 1
-    code = _tell(house, as_json, cast is not None, bool(elsewhere))
+    code = _tell(context, as_json, cast is not None, bool(elsewhere))
     if serves:
         _serve(home)
     return code
@@ -111,23 +111,23 @@ def _serve(home: Path) -> None:
     click.get_current_context().invoke(serve, port=0, open_browser=True)
 
 
-def _work(house: ProjectContext, plain: bool) -> bool:
+def _work(context: ProjectContext, plain: bool) -> bool:
     """The same as `genba work --workers 4 --until-empty`. False: somebody ended it before it was over."""
 
     def open_fleet(listener: Callable[[FleetEvent], None]) -> contextlib.AbstractAsyncContextManager[Working]:
         from genba.wiring.sessions.fleet import Fleet  # noqa: PLC0415  (the engine is slow to import)
 
         def heard(event: FleetEvent) -> None:
-            _lead(house.layout.main, event)
+            _lead(context.layout.main, event)
             listener(event)
 
-        return Fleet.open(house, workers=_WORKERS, listener=heard)
+        return Fleet.open(context, workers=_WORKERS, listener=heard)
 
     with watching(plain) as view:
         summary = asyncio.run(drive(open_fleet, view, until_empty=True))
     if summary.ended is not Ended.EMPTY:
         click.echo(ending_line(summary), err=True)
-        show_hint(f"cd {shlex.quote(str(house.layout.main))} && genba work --until-empty   goes on")
+        show_hint(f"cd {shlex.quote(str(context.layout.main))} && genba work --until-empty   goes on")
         return False
     return True
 
@@ -139,12 +139,12 @@ def _lead(home: Path, event: FleetEvent) -> None:
             (tree / ".landed").touch()
 
 
-def _tell(house: ProjectContext, as_json: bool, is_real: bool, elsewhere: bool) -> int:
+def _tell(context: ProjectContext, as_json: bool, is_real: bool, elsewhere: bool) -> int:
     from genba.entrypoints.cli.start.demo_story import gather  # noqa: PLC0415  (only when there is something to tell)
     from genba.entrypoints.cli.start.demo_view import next_lines, story_lines  # noqa: PLC0415
 
     with Progress("looking at every commit of main again", quiet=as_json):
-        story = run_async(gather(house, _BRANCH))
+        story = run_async(gather(context, _BRANCH))
     if as_json:
         print_json(story)
         return 0 if story.holds else 1

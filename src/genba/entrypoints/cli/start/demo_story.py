@@ -78,23 +78,23 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
         return settled and not self.false_done and not self.commits_lost and self.green == self.commits > 0
 
 
-async def gather(house: ProjectContext, branch: str) -> Story:
+async def gather(context: ProjectContext, branch: str) -> Story:
     """Look at everything again."""
     from genba.blackboard.fleet.fleet_board import FleetBoard  # noqa: PLC0415  (the blackboard is opened by now)
 
-    board = FleetBoard(house.board())
-    home = house.layout.main
+    board = FleetBoard(context.board())
+    home = context.layout.main
     line = git_lines(home, "rev-list", "--first-parent", "--reverse", branch)
-    green = [commit for commit in line if await _is_green(house, commit)]
+    green = [commit for commit in line if await _is_green(context, commit)]
     entries = board.entries(open_only=False)
     tasks = sorted(board.board.find(), key=lambda task: task.number)
-    told = tuple(_told(house, board, task, entries) for task in tasks)
+    lines = tuple(_told(context, board, task, entries) for task in tasks)
     sessions = [session for task in tasks for session in board.sessions(task.number)]
     landed = {each.task: each.landed for each in entries if each.status is EntryStatus.MERGED}
     done = [task.number for task in tasks if task.status is TaskStatus.DONE]
     return Story(
         folder=str(home),
-        tasks=told,
+        tasks=lines,
         sessions=len(sessions),
         false_done=sum(landed.get(number, "") not in green for number in done),
         commits_lost=len(_lost(home, sessions, entries)),
@@ -103,12 +103,12 @@ async def gather(house: ProjectContext, branch: str) -> Story:
     )
 
 
-async def _is_green(house: ProjectContext, commit: str) -> bool:
+async def _is_green(context: ProjectContext, commit: str) -> bool:
     """Whether the tests pass on a commit: they run again, behind the same walls, in a clean checkout of it."""
-    found = await house.examination(commit, None, (), needs_commit=True)
+    found = await context.examination(commit, None, (), needs_commit=True)
     tests = tuple(frozen for frozen in found.policy.goals if isinstance(frozen.goal, TestsPass))
     only = msgspec.structs.replace(found, policy=msgspec.structs.replace(found.policy, goals=tests))
-    seen = await house.examine(only, fresh=True, told=lambda _result: None)
+    seen = await context.examine(only, fresh=True, told=lambda _result: None)
     return bool(seen.results) and all(each.result.status is CheckStatus.PASSED for each in seen.results)
 
 
@@ -120,7 +120,7 @@ def _lost(home: Path, sessions: Sequence[FleetSession], entries: Sequence[MergeE
     return found | (named - {""} - set(git_lines(home, "rev-list", "--all")))
 
 
-def _told(house: ProjectContext, board: "FleetBoard", task: Task, entries: Sequence[MergeEntry]) -> Told:
+def _told(context: ProjectContext, board: "FleetBoard", task: Task, entries: Sequence[MergeEntry]) -> Told:
     own = [entry for entry in entries if entry.task == task.number]
     landed = next((entry for entry in own if entry.status is EntryStatus.MERGED), None)
     conflict = next((entry for entry in own if entry.status is EntryStatus.CONFLICT), None)
@@ -133,11 +133,11 @@ def _told(house: ProjectContext, board: "FleetBoard", task: Task, entries: Seque
         task=task.number,
         title=task.title,
         status=status,
-        attempts=tuple(_attempted(house, session, status) for session in board.sessions(task.number)),
+        attempts=tuple(_attempted(context, session, status) for session in board.sessions(task.number)),
         goals_passed=sum(each.result.status is CheckStatus.PASSED for each in results),
         goals=len(results),
         merged=landed.landed if landed is not None else "",
-        conflicts_with=_rivals(house.layout.main, conflict, entries) if conflict is not None else (),
+        conflicts_with=_rivals(context.layout.main, conflict, entries) if conflict is not None else (),
         conflict_paths=conflict.paths if conflict is not None else (),
         rounds=max((entry.round for entry in own), default=0),
         question=asked.question if asked is not None else "",
@@ -145,14 +145,14 @@ def _told(house: ProjectContext, board: "FleetBoard", task: Task, entries: Seque
     )
 
 
-def _attempted(house: ProjectContext, session: FleetSession, status: str) -> Attempted:
-    said, commit = "", ""
+def _attempted(context: ProjectContext, session: FleetSession, status: str) -> Attempted:
+    output, commit = "", ""
     failed: list[str] = []
     goals: list[str] = []
-    for event in read_journal(house.find_journal(session.run)):
+    for event in read_journal(context.find_journal(session.run)):
         match event:
             case ReplyReceived(text=text):
-                said = text
+                output = text
             case GoalChecked(goal=goal, result=result) if result.status is not CheckStatus.PASSED:
                 goals.append(goal)
             case VerificationFinished(status="done"):
@@ -165,7 +165,7 @@ def _attempted(house: ProjectContext, session: FleetSession, status: str) -> Att
         agent=session.agent,
         status="rejected" if vain else status,
         iterations=session.iterations,
-        said=said,
+        said=output,
         failed_goals=tuple(dict.fromkeys(failed)),
         failed_on=commit,
     )

@@ -14,16 +14,16 @@ _COMMAND = 60
 def story_lines(story: Story, answers: dict[int, str]) -> Iterator[str]:
     """The table, and the figures below it. `answers` are words to answer a question with."""
     across = max(width(f"#{each.task} {cell(each.title)}") for each in story.tasks)
-    agents = max((width(each.agent) for told in story.tasks for each in told.attempts), default=0)
-    for told in story.tasks:
-        name = f"#{told.task} {cell(told.title)}"
-        for number, attempt in enumerate(told.attempts):
+    agents = max((width(each.agent) for message in story.tasks for each in message.attempts), default=0)
+    for message in story.tasks:
+        name = f"#{message.task} {cell(message.title)}"
+        for number, attempt in enumerate(message.attempts):
             shown = name if number == 0 else "   └ rework"
             status = f"{_MARKS.get(attempt.status, '·')} {attempt.status}"
             line = f" {fit(shown, across)}  {fit(status, 10)}  {fit(cell(attempt.agent), agents)}  "
-            end = _end(told, attempt) if number == len(told.attempts) - 1 else _vain(attempt)
-            typed = told.command.replace("…", answers.get(told.task, "…"))
-            yield from _within(line, end, typed if number == len(told.attempts) - 1 else "")
+            end = _end(message, attempt) if number == len(message.attempts) - 1 else _vain(attempt)
+            typed = message.command.replace("…", answers.get(message.task, "…"))
+            yield from _within(line, end, typed if number == len(message.attempts) - 1 else "")
     yield ""
     yield f" {totals(story)}"
 

@@ -38,10 +38,10 @@ def init(repository: str | None, name: str, adapter: str, yes: bool, dry_run: bo
 
     The proposed test command is run once. In a terminal the settings are shown first, and you are asked.
     """
-    house = house_here()
-    named = None if repository is None else repository_of(house, "" if repository == _HERE else repository)
-    trying = None if no_run or dry_run else partial(_try_tests, house)
-    planned = plan(house, name=name, adapter=adapter, repository=named, try_tests=trying)
+    context = house_here()
+    named = None if repository is None else repository_of(context, "" if repository == _HERE else repository)
+    trying = None if no_run or dry_run else partial(_try_tests, context)
+    planned = plan(context, name=name, adapter=adapter, repository=named, try_tests=trying)
     if not as_json:
         _show(planned, whole=dry_run or _asks(yes))
     if dry_run:
@@ -51,18 +51,18 @@ def init(repository: str | None, name: str, adapter: str, yes: bool, dry_run: bo
     if _asks(yes) and not as_json and not click.confirm(f"write {planned.path}?", default=True, err=True):
         click.echo("nothing was written", err=True)
         return 1
-    write(house, planned)
+    write(context, planned)
     _tell(house_here(), planned, as_json)
     return 0
 
 
-def _try_tests(house: ProjectContext, command: str, settings: str) -> CheckResult | None:
+def _try_tests(context: ProjectContext, command: str, settings: str) -> CheckResult | None:
     from genba.wiring.project.first_test_run import LIMIT_SECONDS, run_tests_once  # noqa: PLC0415  (only who has tests)
 
     limit = f"at most {LIMIT_SECONDS / 60:g} minutes; --no-run skips it"
     show_note(f"running `{in_one_line(command)}` once on the newest commit ({limit})")
     try:
-        return run_async(run_tests_once(house, command, settings))
+        return run_async(run_tests_once(context, command, settings))
     except GenbaError as error:
         return CheckResult("tests_pass", CheckStatus.ERROR, error.message)
 
@@ -98,12 +98,12 @@ def _show_tests(planned: Founded) -> None:
         show_hint(f"name the command that runs the tests, and what installs their packages, {steps}")
 
 
-def _tell(house: ProjectContext, planned: Founded, as_json: bool) -> None:
+def _tell(context: ProjectContext, planned: Founded, as_json: bool) -> None:
     problem, seen, hint = "", "", ""
     if planned.repository:
         from genba.wiring.tracker.access import try_access  # noqa: PLC0415  (only who joins GitHub needs it)
 
-        access = run_async(try_access(house))
+        access = run_async(try_access(context))
         problem, seen, hint = access.problem, access.seen, access.hint
     if as_json:
         print_json({"founded": planned, "access": {"problem": problem, "seen": seen}})

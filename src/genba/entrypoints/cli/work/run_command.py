@@ -104,8 +104,8 @@ class RunGroup(click.Group):
         return []
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        house = house_here()
-        return agent_command(house, house.registry.load(cmd_name))
+        context = house_here()
+        return agent_command(context, context.registry.load(cmd_name))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with contextlib.suppress(GenbaError):
@@ -143,18 +143,18 @@ def run(
     if resume is None:
         click.echo(ctx.get_help())
         return UsageError.exit_code
-    house = house_here()
-    plan = house.resumed(resume, _resume_settings(settings))
-    return exit_code(execute(house, plan, as_json, quiet, review))
+    context = house_here()
+    plan = context.resumed(resume, _resume_settings(settings))
+    return exit_code(execute(context, plan, as_json, quiet, review))
 
 
-def agent_command(house: ProjectContext, definition: AgentDefinition) -> click.Command:
+def agent_command(context: ProjectContext, definition: AgentDefinition) -> click.Command:
     """The command of one agent: its parameters first, then the options of every run."""
 
     def callback(**given: Any) -> int:
         ctx = click.get_current_context()
-        _check_unknown(ctx.args, definition, _is_strict(house, given, ctx.obj or {}))
-        return _start(house, definition, _with_earlier(given, ctx.obj or {}))
+        _check_unknown(ctx.args, definition, _is_strict(context, given, ctx.obj or {}))
+        return _start(context, definition, _with_earlier(given, ctx.obj or {}))
 
     options = [_parameter_option(name, parameter) for name, parameter in definition.file.parameters.items()]
     return AgentCommand(
@@ -166,9 +166,9 @@ def agent_command(house: ProjectContext, definition: AgentDefinition) -> click.C
     )
 
 
-def _is_strict(house: ProjectContext, given: dict[str, Any], earlier: dict[str, Any]) -> bool:
+def _is_strict(context: ProjectContext, given: dict[str, Any], earlier: dict[str, Any]) -> bool:
     named = given["strict_options"] or earlier.get("strict_options", False)
-    return bool(named or house.project.file.run.strict_options)
+    return bool(named or context.project.file.run.strict_options)
 
 
 def _with_earlier(given: dict[str, Any], earlier: dict[str, Any]) -> dict[str, Any]:
@@ -188,22 +188,22 @@ def _parameter_option(name: str, parameter: Parameter) -> click.Option:
     facts = ["required"] if parameter.required else []
     if parameter.default is not None:
         facts.append(f"default: {msgspec.json.encode(parameter.default).decode()}")
-    told = f"{parameter.description}  [{'; '.join(facts)}]" if facts else parameter.description
+    message = f"{parameter.description}  [{'; '.join(facts)}]" if facts else parameter.description
     declared = f"{option}/--no-{option[2:]}" if parameter.type == "boolean" else option
     return click.Option(
         [declared, _destination(name)],
         type=IssueType() if name == ISSUE else _TYPES[parameter.type],
         multiple=parameter.type == "array",
         default=None,
-        help=printable(told.strip()),
+        help=printable(message.strip()),
     )
 
 
 def _issue_option(definition: AgentDefinition) -> list[click.Parameter]:
     """--issue, for an agent that does not declare it: the goals of a task apply to every agent."""
     declared = {option_name(name, parameter) for name, parameter in definition.file.parameters.items()}
-    told = "The task that it works on; its goals apply."
-    return [] if _ISSUE in declared else [click.Option([_ISSUE, "task"], type=IssueType(), help=told)]
+    message = "The task that it works on; its goals apply."
+    return [] if _ISSUE in declared else [click.Option([_ISSUE, "task"], type=IssueType(), help=message)]
 
 
 def _run_options() -> list[click.Parameter]:
@@ -231,18 +231,18 @@ def _run_options() -> list[click.Parameter]:
     ]
 
 
-def _start(house: ProjectContext, definition: AgentDefinition, given: dict[str, Any]) -> int:
-    for each in (*house.registry.unknown_sections(), *house.registry.overruled(definition)):
+def _start(context: ProjectContext, definition: AgentDefinition, given: dict[str, Any]) -> int:
+    for each in (*context.registry.unknown_sections(), *context.registry.overruled(definition)):
         show_problem(each)
     layers = _command_line_layers(definition, given)
     if layers:
-        definition = house.registry.load(definition.name, layers)
+        definition = context.registry.load(definition.name, layers)
     values = _parameters(definition, given)
-    order = order_of(house, definition, values.get(ISSUE), given.get(_destination("commit")))
+    order = order_of(context, definition, values.get(ISSUE), given.get(_destination("commit")))
     if order is not None:
-        definition = house.registry.load(definition.name, held_to(layers))
+        definition = context.registry.load(definition.name, held_to(layers))
     else:
-        definition = as_stage(house, definition, values.get(ISSUE), layers)
+        definition = as_stage(context, definition, values.get(ISSUE), layers)
     mode = given["mode"]
     mapping = definition.registry.entry_step_mapping
     if mode is not None and mode not in mapping:
@@ -252,7 +252,7 @@ def _start(house: ProjectContext, definition: AgentDefinition, given: dict[str, 
         run=new_run_id(definition.name),
         definition=definition,
         parameters=values,
-        project=house.project.name,
+        project=context.project.name,
         mode=mode,
         branch=given["branch"],
         base_branch=given["base_branch"],
@@ -261,8 +261,8 @@ def _start(house: ProjectContext, definition: AgentDefinition, given: dict[str, 
         process=os.getpid(),
     )
     if order is not None:
-        plan = as_review(house, plan, order)
-    return exit_code(execute(house, plan, given["as_json"], given["quiet"], given["review"]))
+        plan = as_review(context, plan, order)
+    return exit_code(execute(context, plan, given["as_json"], given["quiet"], given["review"]))
 
 
 def _parameters(definition: AgentDefinition, given: dict[str, Any]) -> dict[str, Any]:
@@ -277,8 +277,8 @@ def _parameters(definition: AgentDefinition, given: dict[str, Any]) -> dict[str,
         value = list(value) if isinstance(value, tuple) and value else (None if value == () else value)
         value = parameter.default if value is None else value
         if value is None and parameter.required:
-            told = parameter.description or "the agent needs it"
-            missing.append(Problem(COMMAND_LINE, option_name(name, parameter), f"is required and missing: {told}"))
+            message = parameter.description or "the agent needs it"
+            missing.append(Problem(COMMAND_LINE, option_name(name, parameter), f"is required and missing: {message}"))
         values[name] = value
     if missing:
         raise ConfigurationError(tuple(missing), hint=f"genba run {definition.name} --help")
@@ -390,8 +390,8 @@ def _refused(found: UnknownOption, name: str, definition: AgentDefinition) -> Us
     else:
         hint = f"known: {help_}   without --strict-options it is ignored"
     why = "asks for caution that it does not know" if found.kind is Kind.CAUTIOUS else "is not one of its options"
-    told = f"{name} {why}: {definition.name} does not declare it"
-    return UsageError(told, unchanged="nothing was started, nothing was changed.", hint=hint)
+    message = f"{name} {why}: {definition.name} does not declare it"
+    return UsageError(message, unchanged="nothing was started, nothing was changed.", hint=hint)
 
 
 def _declared(definition: AgentDefinition) -> Iterator[tuple[str, bool]]:
@@ -415,9 +415,9 @@ class AgentCommand(click.Command):
             if word == "--":
                 break
             if word in valued and looks_like_option(following):
-                told = f"{word} needs a value, and {printable(following)} looks like an option"
+                message = f"{word} needs a value, and {printable(following)} looks like an option"
                 raise UsageError(
-                    told,
+                    message,
                     unchanged="nothing was started, nothing was changed.",
                     hint=f"a value that begins with a dash: {word}={printable(following)}",
                 )
@@ -439,14 +439,14 @@ def _view(quiet: bool) -> Iterator[tuple[Any, ...]]:
         yield (PlainView(lambda line: click.echo(line, err=True)),)
 
 
-def execute(house: ProjectContext, plan: RunPlan, as_json: bool, quiet: bool, review: bool = False) -> RunResult:
+def execute(context: ProjectContext, plan: RunPlan, as_json: bool, quiet: bool, review: bool = False) -> RunResult:
     """Run a plan in front of whoever watches; with `review`, have an agent review its work before it lands."""
     look: Look | None = None
 
     def carry_out(each: RunPlan) -> RunResult:
         nonlocal look
         with _view(quiet) as listeners:
-            prepared = house.prepare(each, listeners)
+            prepared = context.prepare(each, listeners)
             result = run_async(prepared.execute())
         look = prepared.answers.look if prepared.answers is not None else None
         if not as_json:
@@ -454,10 +454,10 @@ def execute(house: ProjectContext, plan: RunPlan, as_json: bool, quiet: bool, re
         return result
 
     if review:
-        check_review(house, plan)
+        check_review(context, plan)
     result = carry_out(plan)
     if review:
-        result = reviewed(house, result, carry_out)
+        result = reviewed(context, result, carry_out)
     if as_json:
         _print_result(result, look)
     elif look is not None:
@@ -468,24 +468,24 @@ def execute(house: ProjectContext, plan: RunPlan, as_json: bool, quiet: bool, re
         click.echo(printable(f"{result.outcome}: {result.reason}"), err=True)
     if result.hint:
         show_hint(result.hint)
-    if house.project.file.tracker.github is not None and not quiet:
-        _tell_of_github(house, result)
+    if context.project.file.tracker.github is not None and not quiet:
+        _tell_of_github(context, result)
     return result
 
 
 def _print_result(result: RunResult, look: "Look | None") -> None:
     """The result; with the report of an agent that facilitates."""
-    told: dict[str, Any] = msgspec.to_builtins(result)
+    values: dict[str, Any] = msgspec.to_builtins(result)
     if look is not None:
         from genba.wiring.facilitator.facilitator import as_told  # noqa: PLC0415  (only a facilitator looks)
 
-        told["report"] = as_told(look)
-    click.echo(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
+        values["report"] = as_told(look)
+    click.echo(msgspec.json.format(msgspec.json.encode(values), indent=2).decode())
 
 
-def _tell_of_github(house: ProjectContext, result: RunResult) -> None:
+def _tell_of_github(context: ProjectContext, result: RunResult) -> None:
     """What of this run is not there yet, and how its pull request goes on."""
-    office = house.office()
+    office = context.office()
     waiting = [] if office is None else [one for one in office.outbox().list() if one.run == result.run]
     if waiting:
         count = f"{len(waiting)} change{'s wait' if len(waiting) > 1 else ' waits'} in the outbox"
@@ -493,15 +493,15 @@ def _tell_of_github(house: ProjectContext, result: RunResult) -> None:
         show_warning(f"{count}: {why}" if why else count)
         failed = any(one.status is DeedStatus.FAILED for one in waiting)
         show_hint("genba outbox list" if failed else "genba outbox send")
-    elif result.pull_request and _in_review(house, result.issue):
+    elif result.pull_request and _in_review(context, result.issue):
         show_hint("genba sync   once it is reviewed or merged")
 
 
-def _in_review(house: ProjectContext, issue: int | None) -> bool:
+def _in_review(context: ProjectContext, issue: int | None) -> bool:
     """Whether its task follows the pull request: an agent that leaves issues alone moves none."""
     from genba.domain.tasks.task import TaskStatus  # noqa: PLC0415  (a run without a task does not load them)
 
-    return issue is not None and house.board().get(issue).status is TaskStatus.REVIEW
+    return issue is not None and context.board().get(issue).status is TaskStatus.REVIEW
 
 
 def exit_code(result: RunResult) -> int:

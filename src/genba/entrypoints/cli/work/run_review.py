@@ -18,13 +18,15 @@ if TYPE_CHECKING:
     from genba.wiring import ProjectContext
 
 
-def order_of(house: ProjectContext, definition: AgentDefinition, number: Any, commit: str | None) -> ReviewOrder | None:
+def order_of(
+    context: ProjectContext, definition: AgentDefinition, number: Any, commit: str | None
+) -> ReviewOrder | None:
     """The review that a reviewer performs for a task; warns where its verdict is not recorded."""
-    if number is None or not house.has_board():
+    if number is None or not context.has_board():
         return None
     from genba.wiring.sessions.reviews import NotRecorded, review_order  # noqa: PLC0415  (a run without a task needs none)
 
-    order = run_async(review_order(house, definition, int(number), commit))
+    order = run_async(review_order(context, definition, int(number), commit))
     if isinstance(order, NotRecorded):
         show_warning(order.why)
         return None
@@ -37,20 +39,20 @@ def held_to(layers: list[Layer]) -> list[Layer]:
     return review_runs.held_to(layers)
 
 
-def as_review(house: ProjectContext, plan: RunPlan, order: ReviewOrder) -> RunPlan:
+def as_review(context: ProjectContext, plan: RunPlan, order: ReviewOrder) -> RunPlan:
     from genba.wiring.sessions import reviews as review_runs  # noqa: PLC0415  (see order_of)
 
-    return review_runs.as_review(house, plan, order)
+    return review_runs.as_review(context, plan, order)
 
 
-def check_review(house: ProjectContext, plan: RunPlan) -> None:
+def check_review(context: ProjectContext, plan: RunPlan) -> None:
     """Refuse --review before anything starts where no agent decides on the work."""
     from genba.wiring.sessions.reviews import check_requested  # noqa: PLC0415  (see order_of)
 
-    check_requested(house, plan.issue)
+    check_requested(context, plan.issue)
 
 
-def reviewed(house: ProjectContext, result: RunResult, carry_out: Callable[[RunPlan], RunResult]) -> RunResult:
+def reviewed(context: ProjectContext, result: RunResult, carry_out: Callable[[RunPlan], RunResult]) -> RunResult:
     """Review the work until it is approved and has landed, or a person must decide.
 
     The author goes on with what a reviewer requests, at most `review.rounds` times.
@@ -58,11 +60,11 @@ def reviewed(house: ProjectContext, result: RunResult, carry_out: Callable[[RunP
     from genba.wiring.sessions.reviews import review_plan, waits_for_agent  # noqa: PLC0415  (see order_of)
 
     run = result.run
-    while waits_for_agent(house, result.issue):
-        verdict = carry_out(run_async(review_plan(house, int(result.issue or 0), run)))
+    while waits_for_agent(context, result.issue):
+        verdict = carry_out(run_async(review_plan(context, int(result.issue or 0), run)))
         if verdict.review is None:
             return verdict
-        result = carry_out(house.resumed(run, {}))
+        result = carry_out(context.resumed(run, {}))
     return result
 
 

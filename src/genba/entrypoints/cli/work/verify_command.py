@@ -45,13 +45,13 @@ def verify(
     as_json: bool,
 ) -> int:
     """Check the goals of a task, a branch or a commit, on that exact commit, in a clean checkout."""
-    house = house_here()
-    examination = run_async(house.examination(target, base_branch, may_change, needs_commit=not explain))
+    context = house_here()
+    examination = run_async(context.examination(target, base_branch, may_change, needs_commit=not explain))
     if explain:
         _explain(examination, as_json)
         return 0
     with Progress("checking the goals", quiet=as_json) as progress:
-        found = run_async(house.examine(examination, fresh, partial(_told, progress)))
+        found = run_async(context.examine(examination, fresh, partial(_told, progress)))
     if as_json:
         print_json({"task": examination.number, "verification": found})
     else:
@@ -72,8 +72,8 @@ def verdict_lines(examination: Examination, found: Verification) -> Iterator[str
     yield ""
     if found.missing:
         yield f" missing  {', '.join(found.missing)}"
-    for told in found.findings:
-        yield in_one_line(f" seen     {told}")
+    for message in found.findings:
+        yield in_one_line(f" seen     {message}")
     if found.results:
         if found.missing or found.findings:
             yield ""
@@ -85,12 +85,12 @@ def _table(results: tuple[GoalResult, ...]) -> Iterator[str]:
     for each in results:
         spent = "cached" if each.cached else (duration(each.result.seconds) if each.result.seconds else "")
         optional = "" if each.goal.goal.required else " (reported only)"
-        told = each.result.detail or _passed(each)
+        result = each.result.detail or _passed(each)
         rows.append(
             (
                 _LEVELS[each.goal.level],
                 each.goal.type,
-                f"{_MARKS[each.result.status]}  {_cut(told)}{optional}",
+                f"{_MARKS[each.result.status]}  {_cut(result)}{optional}",
                 spent,
                 each.goal.origin,
             )

@@ -101,19 +101,19 @@ def work(
     as_json: bool,
 ) -> int:
     """Work off the tasks of the project: many agents, verified, reviewed and merged one by one."""
-    house = house_here()
-    people_only(house, "start the fleet")
-    _check_names(house, agent, executor)
-    _check_not_stopped(house)
-    scope = scope_of(house, None, project, project_owner, "genba work")
-    for unknown in house.registry.unknown_sections():
+    context = house_here()
+    people_only(context, "start the fleet")
+    _check_names(context, agent, executor)
+    _check_not_stopped(context)
+    scope = scope_of(context, None, project, project_owner, "genba work")
+    for unknown in context.registry.unknown_sections():
         show_problem(unknown)
 
     def open_fleet(listener: Callable[[FleetEvent], None]) -> contextlib.AbstractAsyncContextManager[Working]:
         from genba.wiring.sessions.fleet import Fleet  # noqa: PLC0415  (the engine is slow to import)
 
         return Fleet.open(
-            house,
+            context,
             workers=workers,
             only_agent=agent,
             only_label=label,
@@ -171,8 +171,8 @@ class _Parking:
             return
         running = len(self.fleet.picture().workers)
         what = f"{running} session{'' if running == 1 else 's'}" if running else "nothing is running"
-        told = f"{what}; everything is kept, and genba work goes on with it"
-        self.view(FleetEvent(kind=FleetEventKind.PARKING, detail=told))
+        message = f"{what}; everything is kept, and genba work goes on with it"
+        self.view(FleetEvent(kind=FleetEventKind.PARKING, detail=message))
         self.fleet.park()
 
 
@@ -266,8 +266,8 @@ def _next_command(summary: WorkSummary) -> str:
     return f"genba task show {failed.task}" if failed is not None else ""
 
 
-def _check_names(house: "ProjectContext", agent: str, executor: str) -> None:
-    known = house.registry.folders()
+def _check_names(context: "ProjectContext", agent: str, executor: str) -> None:
+    known = context.registry.folders()
     if agent and agent not in known:
         raise NotFoundError(
             f'there is no agent "{agent[:80]}"',
@@ -282,10 +282,10 @@ def _check_names(house: "ProjectContext", agent: str, executor: str) -> None:
         )
 
 
-def _check_not_stopped(house: "ProjectContext") -> None:
+def _check_not_stopped(context: "ProjectContext") -> None:
     from genba.blackboard.fleet.fleet_board import FleetBoard  # noqa: PLC0415  (after the names are checked)
 
-    if FleetBoard(house.board()).field().stopping:
+    if FleetBoard(context.board()).field().stopping:
         raise StateConflictError(
             "this project was told to stop", unchanged="nothing was started.", hint="genba resume   then  genba work"
         )

@@ -90,7 +90,7 @@ def _deeds(site: Site) -> dict[str, _Work]:
 
     living = tuple(status for status in TaskStatus if not status.ended)
     return {
-        "run": lambda number, given: start_run(site.lookout.house, _text(given, "agent"), number),
+        "run": lambda number, given: start_run(site.lookout.context, _text(given, "agent"), number),
         "stop": lambda number, given: stop_task(decisions, number, _text(given, "reason")),
         "pause": lambda number, _: site.do(lambda: decisions.pause(number)),
         "resume": lambda number, _: site.do(lambda: decisions.resume(number)),

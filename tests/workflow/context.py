@@ -198,20 +198,20 @@ def drafts(*titles: str, **more: Any) -> tuple[SubtaskDraft, ...]:
     return tuple(SubtaskDraft(title=title, **more) for title in titles)
 
 
-def block(house: House, number: int) -> None:
+def block(context: House, number: int) -> None:
     """A session has come to nothing, and nobody tries again by itself."""
     blocker = Blocker(BlockerKind.FAILED, "it did not work")
-    house.board.change_status(number, StatusChange(to=TaskStatus.BLOCKED, actor=ORCHESTRATOR, blocker=blocker))
+    context.board.change_status(number, StatusChange(to=TaskStatus.BLOCKED, actor=ORCHESTRATOR, blocker=blocker))
 
 
-def finish(house: House, number: int) -> None:
+def finish(context: House, number: int) -> None:
     """The verified work of a part is merged."""
-    seen = house.board.last_verification(number)
+    seen = context.board.last_verification(number)
     assert seen is not None
     commit = seen.subject.commit
-    house.board.change_status(number, StatusChange(to=TaskStatus.REVIEW, actor=ORCHESTRATOR, commit=commit))
+    context.board.change_status(number, StatusChange(to=TaskStatus.REVIEW, actor=ORCHESTRATOR, commit=commit))
     done = StatusChange(to=TaskStatus.DONE, actor=ORCHESTRATOR, commit=commit, finalized="merged c99")
-    house.board.change_status(number, done)
+    context.board.change_status(number, done)
 
 
 async def until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
