@@ -14,7 +14,7 @@ COMPILE := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate
            --no-emit-index-url --no-header
 
 .PHONY: demo test chaos live-github clis collect check layout lint types imports format bench docs pictures lock clean help
-.PHONY: soak fuzz
+.PHONY: soak fuzz structure
 .PHONY: sbom audit wheel dist
 
 help:
@@ -25,7 +25,7 @@ help:
 	@echo "make fuzz    feed every way in with what nobody meant (MINUTES=10, EXAMPLES=300, SEED=..., ONLY=name)"
 	@echo "make live-github REPO=owner/name   walk one issue through a repository of yours on GitHub"
 	@echo "make clis    install the real agents that the tests drive, and the schemas of GitHub (make test does it too)"
-	@echo "make check   format, lint, types, imports"
+	@echo "make check   format, lint, types, imports, size of packages, commit subjects"
 	@echo "make bench   how often it is fooled, and what it costs beside the bare thing; writes docs/numbers.md"
 	@echo "make docs    write the pages of the reference that are made from the code"
 	@echo "make pictures   take the pictures of the dashboard anew (needs chromium)"
@@ -77,7 +77,7 @@ clis: $(DEV)
 collect: $(DEV)
 	@$(BIN)/python -m pytest --collect-only -q | tail -n 1
 
-check: layout lint types imports
+check: layout lint types imports structure
 
 layout: $(DEV)
 	$(BIN)/ruff format --check .
@@ -90,6 +90,9 @@ types: $(DEV)
 
 imports: $(DEV)
 	$(BIN)/lint-imports
+
+structure: $(DEV)
+	@$(BIN)/python -m release.structure
 
 format: $(DEV)
 	$(BIN)/ruff format .
