@@ -106,6 +106,47 @@ def test_tests_that_pass_without_the_moved_package_do_not_count(shop: Project, t
     assert "the tests import shop, which this commit has lost, of another place" in done.out
 
 
+@pytest.mark.parametrize("lose", ["mkdir lib && git mv src/ns lib/ns", "git rm -q src/ns/one.py"])
+def test_a_package_without_init_is_not_replaced_by_a_copy(project: Project, tmp_path: Path, lose: str) -> None:
+    copy = tmp_path / "venv/lib/python3.11/site-packages/ns"
+    copy.mkdir(parents=True)
+    for folder in (copy, project.root / "src" / "ns"):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "one.py").write_text("PRICE = 3\n")
+        (folder / "two.py").write_text("COST = 1\n")
+    project.write("tests/test_price.py", "from ns.one import PRICE\n\n\ndef test_price():\n    assert PRICE == 3\n")
+    settings = {"dod": [{"type": "tests_pass", "command": f"PYTHONPATH=src:{copy.parent} {_PYTEST}"}]}
+    project.write(".genba/config.yaml", json.dumps(settings))
+    project.commit("Begin")
+    project.genba("verify", "main", check=0)
+    project.git("switch", "-q", "-c", "wrecked")
+    subprocess.run(lose, shell=True, cwd=project.root, check=True)
+    project.commit("Tidy")
+    done = project.genba("verify", "wrecked", "--json")
+    assert done.code != 0
+    assert "the tests import ns, which this commit has lost, of another place" in done.out
+
+
+def test_a_package_that_tests_import_in_another_process_is_not_replaced_by_a_copy(
+    shop: Project, tmp_path: Path
+) -> None:
+    copy = tmp_path / "venv/lib/python3.11/site-packages"
+    (copy / "shop").mkdir(parents=True)
+    (copy / "shop" / "__init__.py").write_text("PRICE = 3\n")
+    shop.write(
+        "tests/test_price.py",
+        "import subprocess, sys\n\n\ndef test_price():\n"
+        "    subprocess.run([sys.executable, '-c', 'import shop; assert shop.PRICE == 3'], check=True)\n",
+    )
+    shop.commit("Ask another process")
+    shop.genba("verify", "main", check=0)
+    shop.git("switch", "-q", "-c", "wrecked")
+    command = "git rm -rqf src && mkdir -p docs/shop && touch docs/shop/__init__.py"
+    subprocess.run(command, shell=True, cwd=shop.root, check=True)
+    shop.commit("Tidy")
+    assert "which this commit has lost, of another place" in shop.genba("verify", "wrecked", "--json").out
+
+
 @pytest.mark.parametrize("editable", [False, True])
 @pytest.mark.parametrize("destroy", ["git rm -rqf src", "git mv src/shop/__init__.py src/shop/other.py"])
 def test_a_destroyed_package_does_not_pass_by_its_installed_copy(

@@ -109,12 +109,16 @@ def lost_packages(before: Iterable[str], after: Iterable[str]) -> frozenset[str]
 
 
 def imported_by_tests(names: frozenset[str], commit: Path, paths: Iterable[str]) -> list[str]:
-    """The names that tests of the commit import."""
-    wanted = re.compile(rf"^[ \t]*(?:from|import)[ \t]+({'|'.join(sorted(map(re.escape, names)))})\b", re.MULTILINE)
+    """The names that tests of the commit import: by a statement, or, where a file of that name is left, in any text."""
+    left = frozenset(name for name in names if places_of(name, paths))
+    spelled, anywhere = ("|".join(sorted(map(re.escape, some))) for some in (names, left))
+    begins = rf"^[ \t]*(?:from|import)[ \t]+({spelled})\b"
+    inside = rf"(?:\b(?:from|import)|-m[\"', \t]+)[ \t]*({anywhere})\b" if left else r"(?!)()"
+    wanted = re.compile(rf"{begins}|{inside}", re.MULTILINE)
     folder, found = UntrustedFolder(commit), set[str]()
     for path in islice((path for path in paths if _is_test(path)), _MOST_TESTS):
         text = (folder.read_start(path, _LARGEST) or b"").decode("utf-8", "replace")
-        found.update(wanted.findall(text))
+        found.update(name for names_of in wanted.findall(text) for name in names_of if name)
     return sorted(found)
 
 
@@ -140,15 +144,24 @@ def without(places: Iterable[str], words: Words) -> str:
 
 
 def _import_name(path: str, paths: frozenset[str]) -> str:
-    """The name by which a package, or a module where goals look first, is imported; nothing for what is neither."""
+    """The name by which a package, or a module where goals look first, is imported; nothing for what is neither.
+
+    Every file of a package without an `__init__.py` stands for it.
+    """
     *folders, file = path.split("/")
     if _is_test(path) or set(folders) & set(_NO_PRODUCT):
         return ""
     if file == "__init__.py" and folders:
         is_inner = f"{'/'.join(folders[:-1])}/__init__.py".lstrip("/") in paths
         name = "" if is_inner else folders[-1]
-    else:
-        name = file.removesuffix(".py") if file.endswith(".py") and folders in ([], ["src"]) else ""
+    elif not file.endswith(".py"):
+        name = ""
+    elif folders in ([], ["src"]):
+        name = file.removesuffix(".py")
+    else:  # a file of a package without an `__init__.py`
+        is_namespace = len(folders) == 1 or (len(folders) == 2 and folders[0] == "src")  # noqa: PLR2004
+        is_package = f"{'/'.join(folders)}/__init__.py" in paths
+        name = folders[-1] if is_namespace and not is_package else ""
     return name if name.isidentifier() and name not in _NO_PRODUCT else ""
 
 
