@@ -199,7 +199,8 @@ def test_who_dies_in_review_is_gone_on_with_by_the_command_that_the_task_shows(
 
     refused = project.genba("run", "worker", "--issue", "1", check=5)
 
-    assert "hint: genba task show 1" in refused.err
+    assert "waits to be merged" in refused.err
+    assert "hint: genba work" in refused.err
     assert f"genba run --resume {newest_run(project)}" in project.genba("task", "show", "1", check=0).out
     assert project.run("--resume", newest_run(project))["outcome"] == "completed"
     assert project.task(1).status is TaskStatus.DONE

@@ -58,7 +58,7 @@ def test_nobody_finds_out_how_a_shape_is_read_anywhere_else() -> None:
     source = Path(__file__).parents[1] / "src" / "genba"
     found = []
     for path in source.rglob("*.py"):
-        if path.name == "reading.py" or "testing" in path.parts:
+        if path.name == "decoding.py" or "testing" in path.parts:
             continue
         for call in (node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)):
             named = ast.unparse(call.func)

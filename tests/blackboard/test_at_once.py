@@ -141,13 +141,13 @@ def test_a_process_that_is_killed_in_the_middle_of_a_change_changes_nothing(open
     before = everything(board)
     line = """
 import os, signal, sys
-from genba.blackboard import gateway
+from genba.blackboard.tasks import status_gateway
 from genba.blackboard.tasks.board import Blackboard
 from genba.domain.tasks.task import StatusChange, TaskStatus
 from tests.blackboard.acting import HUMAN
 board = Blackboard.open(sys.argv[1], "a project")
 def change(tx):
-    gateway.change_status(tx, int(sys.argv[2]), StatusChange(to=TaskStatus.CANCELLED, actor=HUMAN))
+    status_gateway.change_status(tx, int(sys.argv[2]), StatusChange(to=TaskStatus.CANCELLED, actor=HUMAN))
     os.kill(os.getpid(), signal.SIGKILL)
 board.store.write(change)
 """

@@ -91,7 +91,7 @@ def test_a_migrated_database_equals_a_fresh_one(address: str, tmp_path: Path, re
 
 
 def test_the_newest_revision_is_the_head_of_the_migrations() -> None:
-    folder = Path(sys.modules[Blackboard.__module__].__file__ or "").parent / "migrations" / "versions"
+    folder = Path(sys.modules[Blackboard.__module__].__file__ or "").parents[1] / "migrations" / "versions"
     assert tuple(sorted(file.name[:4] for file in folder.glob("[0-9]*.py"))) == REVISIONS
     assert REVISIONS[-1] == HEAD
 

@@ -20,7 +20,7 @@ from tests.blackboard.acting import HUMAN, add
 from tests.blackboard.conftest import Postgres
 from tests.blackboard.test_field_board import at_rest
 
-TRIAGE = ("field", "field_board", "field_ground", "field_history", "ready")
+TRIAGE = ("fleet_snapshot", "triage_board", "task_facts", "task_events", "ready")
 """The modules of the blackboard that read and keep what the facilitator and `genba status` look at."""
 TABLES = {table.name for table in metadata.tables.values()} - {"alembic_version"}
 ROWS = re.compile(

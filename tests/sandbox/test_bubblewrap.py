@@ -107,12 +107,12 @@ import asyncio, sys
 from genba.connections.processes.supervisor import ProcessSupervisor
 from genba.connections.sandbox.bubblewrap.bubblewrap import BubblewrapSandbox
 from genba.domain.processes import Command
-from genba.domain.sessions.sandbox import Cell
+from genba.domain.sessions.sandbox import SandboxSpec
 
 folder, tree, home, script = sys.argv[1:]
 
 async def main():
-    cell = Cell(run="killed", folder=folder, tree=tree, home=home)
+    cell = SandboxSpec(run="killed", folder=folder, tree=tree, home=home)
     walls = await BubblewrapSandbox(ProcessSupervisor()).open(cell)
     command = Command(
         argv=("bash", "-c", script), workdir=tree, environment={"PATH": "/usr/bin:/bin"}, timeout_seconds=60,
@@ -243,7 +243,7 @@ from genba.connections.processes.orphans import take_in_orphans
 from genba.connections.processes.supervisor import ProcessSupervisor
 from genba.connections.sandbox.bubblewrap.bubblewrap import BubblewrapSandbox
 from genba.domain.processes import Command
-from genba.domain.sessions.sandbox import Cell
+from genba.domain.sessions.sandbox import SandboxSpec
 
 folder, tree, home, script = sys.argv[1:]
 
@@ -255,7 +255,7 @@ def children():
 async def main():
     take_in_orphans()
     begun = asyncio.Event()
-    cell = Cell(run="ended", folder=folder, tree=tree, home=home)
+    cell = SandboxSpec(run="ended", folder=folder, tree=tree, home=home)
     walls = await BubblewrapSandbox(ProcessSupervisor()).open(cell)
     command = Command(
         argv=("sh", "-c", script), workdir=tree, environment={"PATH": "/usr/bin:/bin"}, timeout_seconds=60,

@@ -327,7 +327,7 @@ KILLED = """
 import asyncio, sys
 import msgspec
 from genba.connections.processes.orphans import take_in_orphans
-from genba.domain.sessions.sandbox import Cell, Gate
+from genba.domain.sessions.sandbox import EgressPort, SandboxSpec
 from tests.sandbox.engines import Engine
 from tests.sandbox.test_containers import command
 
@@ -337,7 +337,7 @@ async def main():
     take_in_orphans()
     engine = msgspec.json.decode(sys.argv[1], type=Engine)
     run, folder, tree, home = sys.argv[2:]
-    cell = Cell(run=run, folder=folder, tree=tree, home=home, gates=(Gate(name="g", port=5000, serve=serve),))
+    cell = SandboxSpec(run=run, folder=folder, tree=tree, home=home, gates=(EgressPort(name="g", port=5000, serve=serve),))
     walls = await engine.sandbox().open(cell)
     await walls.run(command(cell, "sh", "-c", "echo up; sleep 300"), lambda _, line: print(line, flush=True))
 

@@ -17,7 +17,7 @@ Values = Iterator[tuple[str, str]]
 _PLAIN = re.compile(r"\w[\w.+@:-]*")
 _PATIENCE_SECONDS = 0.05
 _MOST = 500
-_BUILT_IN = Path(__file__).parents[2] / "definitions" / "builtin"
+_BUILT_IN = Path(__file__).parents[3] / "definitions" / "builtin"
 SCHEMAS = (
     "acp", "agent", "agent-registry", "claude-code", "codex", "completion", "config", "custom", "event",
     "facilitate-action", "goal", "issue-assessment", "opencode", "recommend-action", "reply", "script",
