@@ -337,7 +337,8 @@ async def main():
     take_in_orphans()
     engine = msgspec.json.decode(sys.argv[1], type=Engine)
     run, folder, tree, home = sys.argv[2:]
-    cell = SandboxSpec(run=run, folder=folder, tree=tree, home=home, gates=(EgressPort(name="g", port=5000, serve=serve),))
+    gates = (EgressPort(name="g", port=5000, serve=serve),)
+    cell = SandboxSpec(run=run, folder=folder, tree=tree, home=home, gates=gates)
     walls = await engine.sandbox().open(cell)
     await walls.run(command(cell, "sh", "-c", "echo up; sleep 300"), lambda _, line: print(line, flush=True))
 

@@ -36,6 +36,8 @@ class OneShotInstance:
         finally:
             if self.status is InstanceStatus.RUNNING:
                 self.status = InstanceStatus.IDLE
+        if self.status is InstanceStatus.STOPPED:  # it may have answered while its processes ended one by one
+            raise AgentUnavailable("the agent was stopped, and ended without a result")
 
 
 class OneShotAdapter:
@@ -50,9 +52,10 @@ class OneShotAdapter:
 
     async def stop(self, instance: AgentInstance) -> None:
         shot = OneShotInstance.of(instance)
-        if shot.status is InstanceStatus.RUNNING:
-            await shot.session.processes.sweep(shot.session.run)
+        is_running = shot.status is InstanceStatus.RUNNING
         shot.status = InstanceStatus.STOPPED
+        if is_running:
+            await shot.session.processes.sweep(shot.session.run)
 
 
 def reply_from_exit(done: Exit) -> Reply:

@@ -124,6 +124,7 @@ class ContainerHandle:
         self._image = image
         self._disk = disk_of(cell)
         self._running: list[str] = []
+        self._swept: set[str] = set()
         """The marks of commands that have not ended."""
 
     @property
@@ -135,6 +136,7 @@ class ContainerHandle:
         id_file = Path(self._cell.folder) / f"{name}.id"
         id_file.parent.mkdir(parents=True, exist_ok=True)
         self._running.append(command.mark)
+        self._swept.discard(command.mark)
         first = FirstProcess(self._processes, _token())
         watch = ContainerWatch(self._cell.limits, self._disk, id_file, f"{_MARK}={command.mark}")
         guard = asyncio.create_task(self._guard(name, watch))
@@ -147,7 +149,12 @@ class ContainerHandle:
                 return Exit(ending=Ending.CANNOT_START, code=127, stdout="", stderr=output, seconds=seconds)
             ears = _Ears(heard, _token())
             ended = await self._processes.run(self._inside(command, name, ears.token), ears)
-            return await self._told(ended, ears, watch, first)
+            result = await self._told(ended, ears, watch, first)
+            if command.mark in self._swept and result.code == 0 and result.ending is Ending.EXITED:
+                return msgspec.structs.replace(
+                    result, code=-9
+                )  # podman may say 0 of what was removed with its container
+            return result
         finally:
             if watch.found is None:
                 guard.cancel()
@@ -156,6 +163,7 @@ class ContainerHandle:
 
     async def sweep(self, mark: str) -> int:
         """Containers first: their clients end with them. The gates of walls that were left go too, and ours stay."""
+        self._swept.add(mark)
         left = await self._client.marked(mark)
         strangers = {gates for gates in left.values() if gates} - {self._gates.name}
         for name in (*left, *strangers):
