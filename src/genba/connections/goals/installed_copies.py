@@ -48,7 +48,9 @@ def _site_packages(path: str) -> Iterator[Path]:
     for folder in path.split(os.pathsep):
         if folder and folder not in seen:
             seen.add(folder)
-            yield from Path(folder).parent.glob("lib/python3*/site-packages")
+            parent = os.path.dirname(folder)  # noqa: PTH120  (see below)
+            if os.access(parent, os.R_OK | os.X_OK):  # glob raises for a folder that the user may not look at
+                yield from Path(parent).glob("lib/python3*/site-packages")
 
 
 def _installed_from(info: Path, repository: Path) -> bool:

@@ -4,6 +4,8 @@ A folder of programs on PATH is shown without its parents. What lies beside it i
 part of the tool, such as the libraries of an interpreter.
 """
 
+# ruff: noqa: PTH110, PTH112, PTH114  (os.path says False of what the user may not look at; Path raises)
+
 import os
 import stat
 from collections.abc import Iterator
@@ -75,7 +77,7 @@ class Tools:
 
     def add_programs(self, folder: str) -> None:
         """A folder of programs, what belongs to it, and whatever its links lead to."""
-        if not Path(folder).is_dir() or self.is_private(folder):
+        if not os.path.isdir(folder) or self.is_private(folder):
             return
         self.places.update(self._shown_at_home(folder) if self._is_at_home(folder) else (self._root_of(folder),))
         for link in _links_in(folder):
@@ -83,13 +85,13 @@ class Tools:
 
     def add_at_home(self) -> None:
         """All named places that there are."""
-        self.places |= {path for name in SHOWN_OF_HOME if Path(path := f"{self.home}/{name}").exists()}
+        self.places |= {path for name in SHOWN_OF_HOME if os.path.exists(path := f"{self.home}/{name}")}
 
     def may_show(self, place: str) -> bool:
         """Whether a place that a tool is made of holds nothing but tools."""
         if self.is_private(place):
             return False
-        if not self._is_at_home(place) or not Path(place).is_dir():
+        if not self._is_at_home(place) or not os.path.isdir(place):
             return True
         return place in self._shown_at_home(place) or bool(self._named(place)) or _is_whole(place)
 
@@ -104,7 +106,7 @@ class Tools:
                 return True
         if self.home and within(self.home, path):
             return True
-        return any(within(secret, path) and Path(secret).exists() for secret in self.secrets) or any(
+        return any(within(secret, path) and os.path.exists(secret) for secret in self.secrets) or any(
             within(path, secret) for secret in self.secrets
         )
 
@@ -133,20 +135,20 @@ class Tools:
         if _is_whole(parent):
             return (parent,)
         beside = (f"{parent}/{name}" for name in _PARTS_OF_A_TOOL)
-        return (folder, *(path for path in beside if Path(path).is_dir() and not self.is_private(path)))
+        return (folder, *(path for path in beside if os.path.isdir(path) and not self.is_private(path)))
 
     def _with_the_rest(self, place: str) -> tuple[str, ...]:
         """A named place, and for one of a conda the others of that conda: none is of use alone."""
         conda = next((f"{self.home}/{name}" for name in _CONDAS if within(place, f"{self.home}/{name}")), "")
         parts = (f"{conda}/{name}" for name in _OF_CONDA)
-        return tuple(part for part in parts if Path(part).exists()) if conda else (place,)
+        return tuple(part for part in parts if os.path.exists(part)) if conda else (place,)
 
     def _follow(self, link: str) -> None:
         for _ in range(_HOPS):
-            if not Path(link).is_symlink():
+            if not os.path.islink(link):
                 return
             link = os.path.normpath(Path(link).parent / Path(link).readlink())
-            if not Path(link).exists() or self.is_private(link):
+            if not os.path.exists(link) or self.is_private(link):
                 return
             folder = str(Path(link).parent)
             if self._is_at_home(link):
@@ -166,8 +168,8 @@ class Tools:
         if managers := _MANAGERS.intersection(parts):
             return str(Path(*parts[: min(parts.index(name) for name in managers) + 1]))
         parent = str(Path(folder).parent)
-        whole = any(os.path.exists(f"{parent}/{name}") for name in ("pyvenv.cfg", "lib", "libexec"))  # noqa: PTH110
-        alone = not whole or self.is_private(parent) or os.path.exists(f"{parent}/.git")  # noqa: PTH110
+        whole = any(os.path.exists(f"{parent}/{name}") for name in ("pyvenv.cfg", "lib", "libexec"))
+        alone = not whole or self.is_private(parent) or os.path.exists(f"{parent}/.git")
         return folder if alone else parent
 
 
@@ -176,8 +178,8 @@ def within(path: str, folder: str) -> bool:
 
 
 def _is_whole(folder: str) -> bool:
-    has = any(os.path.exists(f"{folder}/{name}") for name in _WHOLE)  # noqa: PTH110
-    return has and not os.path.exists(f"{folder}/.git")  # noqa: PTH110
+    has = any(os.path.exists(f"{folder}/{name}") for name in _WHOLE)
+    return has and not os.path.exists(f"{folder}/.git")
 
 
 def _program_at(path: str) -> Iterator[str]:

@@ -4,6 +4,8 @@ The system's own programs and libraries; of /etc only what programs need to run,
 folders of tools that the user's PATH names, without the credentials that lie beside them.
 """
 
+# ruff: noqa: PTH110, PTH112, PTH114  (os.path says False of what the user may not look at; Path raises)
+
 import contextlib
 import functools
 import os
@@ -41,18 +43,18 @@ _TOOLS_OF_VARIABLES = {
 def system_places() -> tuple[str, ...]:
     """Files and folders of the system itself, as they are on this host."""
     etc = (f"/etc/{name}" for name in _ETC_FILES)
-    return (*program_places(), *(path for path in etc if Path(path).exists()), *etc_folders())
+    return (*program_places(), *(path for path in etc if os.path.exists(path)), *etc_folders())
 
 
 def program_places() -> tuple[str, ...]:
     """The folders of the system's programs and libraries."""
     merged = (f"/{name}" for name in _MERGED)
-    return (*(place for place in _PLACES if Path(place).is_dir()), *(path for path in merged if _is_own_folder(path)))
+    return (*(place for place in _PLACES if os.path.isdir(place)), *(path for path in merged if _is_own_folder(path)))
 
 
 def etc_folders() -> tuple[str, ...]:
     """What is shown of /etc besides single files."""
-    return tuple(path for name in _ETC_FOLDERS if Path(path := f"/etc/{name}").is_dir())
+    return tuple(path for name in _ETC_FOLDERS if os.path.isdir(path := f"/etc/{name}"))
 
 
 def copy_etc(folder: str) -> None:
@@ -89,7 +91,7 @@ def etc_texts() -> dict[str, bytes]:
 
 def system_links() -> dict[str, str]:
     """Links of the root into /usr: the path of each, and what it says."""
-    return {f"/{name}": str(Path(f"/{name}").readlink()) for name in _MERGED if Path(f"/{name}").is_symlink()}
+    return {f"/{name}": str(Path(f"/{name}").readlink()) for name in _MERGED if os.path.islink(f"/{name}")}
 
 
 def is_of_the_system(path: str) -> bool:
@@ -128,7 +130,7 @@ def toolchain_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """Where tools of the user's home are: with a private HOME they would look for themselves in vain."""
     home = environment.get("HOME", "")
     places = {name: f"{home}/{folder}" for name, folder in _TOOLS_OF_VARIABLES.items() if name not in environment}
-    return {name: place for name, place in places.items() if home.startswith("/") and Path(place).is_dir()}
+    return {name: place for name, place in places.items() if home.startswith("/") and os.path.isdir(place)}
 
 
 def _is_own_folder(path: str) -> bool:
