@@ -165,8 +165,9 @@ def _next(folder: str, is_real: bool, elsewhere: bool) -> list[tuple[str, str]]:
     """What to type next, and what for."""
     from genba.entrypoints.cli.commands import COMMANDS  # noqa: PLC0415  (it names this module)
 
-    way = _way_here()
-    lines = [(f"export PATH={shlex.quote(way)}:$PATH", "so that genba is found")] if way else []
+    program = _unfound_program()
+    link = f"mkdir -p ~/.local/bin && ln -sf {shlex.quote(program)} ~/.local/bin/genba"
+    lines = [(link, "links genba into your PATH")] if program else []
     if elsewhere:
         lines.append((f"unset {_DATABASE}", "the tasks of the demo are in a file of its own"))
     lines.append((f"cd {shlex.quote(folder)} && genba status", "look around"))
@@ -199,8 +200,8 @@ def _repository(folder: Path | None, cast: Cast | None) -> Path:
         raise GenbaError(f"the demo cannot be made in {where}: {why}", hint="genba demo --folder NEW") from error
 
 
-def _way_here() -> str:
-    """The folder of this program, where its name alone would not find it."""
+def _unfound_program() -> str:
+    """This program, where its name alone would not find it. Its folder has tools that no project should use."""
     here = Path(sys.argv[0]).resolve()
     found = shutil.which("genba")
-    return "" if found is not None and Path(found).resolve() == here else str(here.parent)
+    return "" if found is not None and Path(found).resolve() == here else str(here)
