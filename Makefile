@@ -138,11 +138,11 @@ $(BIN)/python:
 
 $(RUNTIME): requirements.lock requirements-build.lock pyproject.toml | $(BIN)/python
 	@echo "installing the locked dependencies into $(VENV)"
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock -r requirements-build.lock
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --require-hashes -r requirements.lock -r requirements-build.lock
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-index --no-build-isolation -e .
 	@touch $@
 
 $(DEV): requirements-dev.lock $(RUNTIME)
 	@echo "installing the locked development dependencies into $(VENV)"
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --require-hashes -r requirements-dev.lock
 	@touch $@

@@ -115,7 +115,7 @@ def try_wheel(wheel: Path) -> None:
         venv.create(home, with_pip=True)
         pip = [str(home / "bin" / "pip"), "install", "-q", "--disable-pip-version-check"]
         for words in (
-            [*pip, "--require-hashes", "-r", str(ROOT / "requirements.lock")],
+            [*pip, "--no-deps", "--require-hashes", "-r", str(ROOT / "requirements.lock")],
             [*pip, "--no-deps", "--no-index", str(wheel)],
             [str(home / "bin" / "genba"), "--version"],
             [str(home / "bin" / "genba"), "demo", "--folder", str(Path(scratch) / "demo"), "--plain"],

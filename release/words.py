@@ -31,7 +31,22 @@ BANNED = {
     "walls": "sandbox",
     "whoever": "name the actor",
 }
-TEXT = {".py", ".md", ".toml", ".yaml", ".yml", ".json", ".html", ".js", ".css", ".sh", ".sql", ".txt", ".cfg", ".service"}
+TEXT = {
+    ".py",
+    ".md",
+    ".toml",
+    ".yaml",
+    ".yml",
+    ".json",
+    ".html",
+    ".js",
+    ".css",
+    ".sh",
+    ".sql",
+    ".txt",
+    ".cfg",
+    ".service",
+}
 NAMED = {"Makefile", "Dockerfile", "run"}
 EXEMPT = {"release/words.py"}
 VENDORED = ("src/genba/entrypoints/web/assets/vendor", "docs/measured", "tests/fuzz/corpus")
@@ -51,7 +66,9 @@ def banned_words(text: str) -> list[tuple[int, str]]:
 def checked_files(root: Path) -> list[Path]:
     """The tracked files that people write."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, text=True, check=True)
-    names = (name for name in listed.stdout.split("\0") if name and name not in EXEMPT and not name.startswith(VENDORED))
+    names = (
+        name for name in listed.stdout.split("\0") if name and name not in EXEMPT and not name.startswith(VENDORED)
+    )
     paths = (root / name for name in names)
     return [path for path in paths if path.is_file() and (path.suffix in TEXT or path.name in NAMED)]
 

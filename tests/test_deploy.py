@@ -121,7 +121,7 @@ def test_everything_that_the_image_copies_is_there() -> None:
     assert copied
     assert set(copied) == sent
     assert all((TOP / name).exists() for name in copied)
-    assert "--require-hashes -r requirements.lock" in text
+    assert "--no-deps --require-hashes -r requirements.lock" in text
     assert re.search(r"^USER genba$", text, re.MULTILINE)
     assert text.rfind("\nUSER genba\n") > text.rfind("\nFROM "), "nothing that is started is root"
 
@@ -200,8 +200,8 @@ def build(engine: Engine, folder: Path) -> None:
     """The image, on a base of this machine's own, from wheels that are fetched here: the build has no network."""
     wheels, settings = folder / "wheels", folder / "pip.conf"
     for lock in ("requirements.lock", "requirements-build.lock"):
-        words = [sys.executable, "-m", "pip", "download", "--quiet", "--require-hashes", "--only-binary", ":all:",
-                 "--python-version", "3.11", "--requirement", str(TOP / lock), "--dest", str(wheels)]  # fmt: skip
+        words = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes",
+                 "--only-binary", ":all:", "--python-version", "3.11", "--requirement", str(TOP / lock), "--dest", str(wheels)]  # fmt: skip
         if subprocess.run(words, capture_output=True, check=False).returncode != 0:
             pytest.skip("not run: the wheels of the lock files cannot be fetched here")
     settings.write_text("[global]\nno-index = true\nfind-links = /wheels\n", "utf-8")

@@ -134,7 +134,7 @@ def node_from_a_wheel(folder: Path) -> tuple[Path, Path]:
         "--only-binary=:all:",
     ]
     run(
-        [*words, "--require-hashes", "--target", str(folder), "-r", str(HERE / NODE_LOCK)],
+        [*words, "--no-deps", "--require-hashes", "--target", str(folder), "-r", str(HERE / NODE_LOCK)],
         folder.parent,
         dict(os.environ),
     )
