@@ -200,8 +200,9 @@ def build(engine: Engine, folder: Path) -> None:
     """The image, on a base of this machine's own, from wheels that are fetched here: the build has no network."""
     wheels, settings = folder / "wheels", folder / "pip.conf"
     for lock in ("requirements.lock", "requirements-build.lock"):
-        words = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes",
-                 "--only-binary", ":all:", "--python-version", "3.11", "--requirement", str(TOP / lock), "--dest", str(wheels)]  # fmt: skip
+        pinned = ["--no-deps", "--require-hashes", "--only-binary", ":all:", "--python-version", "3.11"]
+        target = ["--requirement", str(TOP / lock), "--dest", str(wheels)]
+        words = [sys.executable, "-m", "pip", "download", "--quiet", *pinned, *target]
         if subprocess.run(words, capture_output=True, check=False).returncode != 0:
             pytest.skip("not run: the wheels of the lock files cannot be fetched here")
     settings.write_text("[global]\nno-index = true\nfind-links = /wheels\n", "utf-8")
