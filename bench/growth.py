@@ -18,6 +18,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.doubles.workflow_doubles import ScriptedDesk
+
 from bench.fleet_ground import HUMAN, Ground
 from bench.history import Past
 from bench.measuring import Measured, Row, clean_environment
@@ -31,7 +33,6 @@ from genba.coordination.workflow.service import WorkflowService
 from genba.definitions.project.work_sections import FleetSettings, WorkflowSettings
 from genba.domain.fleet.records import PartOrder
 from genba.domain.tasks.task import Actor, ActorKind, Priority, StatusChange, TaskDraft, TaskStatus
-from genba.testing.workflow_doubles import ScriptedDesk
 
 SIZES = (10, 30, 100, 300, 1_000, 3_000, 10_000)
 BIN = Path(sys.executable).parent

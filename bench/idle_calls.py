@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import yaml
+from tests.standins.model_server import ModelServer, Run, Say
 
 from bench.fleet import until
 from bench.fleet_ground import HUMAN
 from bench.measuring import Measured, Row, clean_environment
 from genba.blackboard.tasks.board import Blackboard
 from genba.domain.tasks.task import TaskDraft, TaskStatus
-from genba.testing.model_server import ModelServer, Run, Say
 from genba.wiring.sandbox.sandbox_choice import SANDBOX_VARIABLE
 
 BIN = Path(sys.executable).parent

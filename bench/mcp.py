@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from tests.doubles.workflow_doubles import ScriptedDesk
+
 from bench.bare_mcp import SCHEMA
 from bench.measuring import Row, clean_environment
 from genba.blackboard.fleet.fleet_board import FleetBoard
@@ -24,7 +26,6 @@ from genba.coordination.workflow.service import WorkflowService
 from genba.definitions.project.work_sections import FleetSettings
 from genba.domain.fleet.records import PartOrder
 from genba.domain.tasks.task import Actor, ActorKind, TaskDraft
-from genba.testing.workflow_doubles import ScriptedDesk
 
 BIN = Path(sys.executable).parent
 AT_ONCE = (1, 16, 64)

@@ -8,8 +8,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.standins.model_server import ModelServer, Run, Say, Write
+
 from bench.measuring import Contestant, Row, clean_environment, side_by_side
-from genba.testing.model_server import ModelServer, Run, Say, Write
 
 ROUNDS = 11
 LIMIT = 1.5

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple, Protocol
 
 import yaml
 from tests.faketime import Clock
+from tests.standins.github.server import GitHub
 
 from bench import postgres
 from bench.measuring import clean_environment
 from genba.blackboard.tasks.board import Blackboard
-from genba.testing.github.server import GitHub
 from genba.wiring.sandbox.sandbox_choice import SANDBOX_VARIABLE
 
 GENBA = Path(sys.executable).parent / "genba"

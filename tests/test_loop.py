@@ -30,7 +30,7 @@ from genba.testing.doubles import (
     ScriptedChecks,
     facts,
 )
-from genba.testing.worlds import world_of_doubles
+from tests.doubles.worlds import world_of_doubles
 
 
 class Table:

@@ -20,9 +20,9 @@ from genba.domain.tracker.outbox import (
     ReopenIssue,
     SetCardStatus,
 )
-from genba.testing.github.server import GitHub
 from tests.github.watched import watched
 from tests.project import Project
+from tests.standins.github.server import GitHub
 
 DEEDS: tuple[Deed, ...] = (
     PostComment(issue=1, body="It is done.\n\nAll goals hold.\x1b[31m"),

@@ -22,7 +22,7 @@ from genba.domain.sessions.replies import Reply
 from genba.execution.run import Run, RunPlan
 from genba.judgement.loop.structured_output import last_block
 from genba.testing.doubles import MemoryTrees, ReplyingAgent, ScriptedChecks, facts
-from genba.testing.worlds import world_of_doubles
+from tests.doubles.worlds import world_of_doubles
 
 WORDS = st.sampled_from(["a", "b", "c", "runner", "flow"])
 JSON = st.recursive(

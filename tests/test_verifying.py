@@ -17,7 +17,7 @@ from genba.execution.verification.policy import Policy, PolicyResolver
 from genba.execution.verification.verify import Verifier, evidence
 from genba.testing.doubles import ManualClock
 from genba.testing.goal_doubles import ScriptedGoals
-from genba.testing.verification_doubles import MemoryCheckouts, MemoryHistory, MemoryResults
+from tests.doubles.verification_doubles import MemoryCheckouts, MemoryHistory, MemoryResults
 
 PASSED, FAILED, ERROR = CheckStatus.PASSED, CheckStatus.FAILED, CheckStatus.ERROR
 PYTHON = {"pyproject.toml": "[tool.pytest.ini_options]\n[tool.ruff]\n", "tests/test_a.py": "def test_a():\n    f()\n"}

@@ -10,8 +10,8 @@ from genba.connections.git.repository.history import GitHistory
 from genba.connections.git.repository.layout import RepositoryLayout
 from genba.connections.goals.results import FileResults
 from genba.domain.ports import Checkouts, History, ResultStore
-from genba.testing.verification_conformance import CheckoutsSuite, HistorySuite, ResultStoreSuite
-from genba.testing.verification_doubles import MemoryCheckouts, MemoryHistory, MemoryResults
+from tests.doubles.verification_conformance import CheckoutsSuite, HistorySuite, ResultStoreSuite
+from tests.doubles.verification_doubles import MemoryCheckouts, MemoryHistory, MemoryResults
 
 
 def git(root: Path, *words: str) -> str:

@@ -7,10 +7,10 @@ import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from genba.testing.github.server import GitHub
 from tests.github.conftest import Hubs, contract, hub, hubs, judge
 from tests.github.shops import SHOP, TOKEN, Shop, settled
 from tests.project import Project
+from tests.standins.github.server import GitHub
 
 __all__ = ["contract", "hub", "hubs", "judge"]
 

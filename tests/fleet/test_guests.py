@@ -16,11 +16,11 @@ from genba.coordination.workflow.service import WorkflowService
 from genba.domain.goals.goal import FileExists, Goal
 from genba.domain.tasks.task import TaskDraft, TaskStatus
 from genba.domain.workflow.actions import ActionKind, AgentConnection, ErrorCode, Hierarchy, SubtaskDraft, WorkflowError
-from genba.testing.workflow_conformance import GuestDeskSuite
 from genba.wiring import ProjectContext
 from genba.wiring.project.agent_registration import register
 from genba.wiring.workflow.external_agents import GuestDesk
 from genba.wiring.workflow.service import open_service
+from tests.doubles.workflow_conformance import GuestDeskSuite
 from tests.fleet.yard import Yard
 from tests.project import TESTER
 

@@ -21,12 +21,12 @@ from genba.domain.goals.goal import Goal
 from genba.domain.tasks.task import TaskDraft
 from genba.domain.workflow.actions import AgentConnection, ErrorCode, Hierarchy, WorkflowError
 from genba.execution.loop.journal_steps import PlainSteps
-from genba.testing.workflow_conformance import DeskSuite
 from genba.wiring.project.project_context import ProjectContext
 from genba.wiring.sessions.live_segments import Answering, DressedPart, LiveParts
 from genba.wiring.sessions.provider_pauses import ProviderGate
 from genba.wiring.sessions.supervisor import nursery_of
 from genba.wiring.workflow.live_work_verifier import Landing, LiveWorkVerifier
+from tests.doubles.workflow_conformance import DeskSuite
 from tests.project import TESTER, Project
 
 

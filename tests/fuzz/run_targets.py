@@ -15,7 +15,7 @@ from genba.domain.sessions.outcomes import Outcome
 from genba.domain.sessions.replies import Reply, Usage
 from genba.execution.run import Run, RunPlan
 from genba.testing.doubles import MemoryTrees, ReplyingAgent, ScriptedChecks, facts
-from genba.testing.worlds import world_of_doubles
+from tests.doubles.worlds import world_of_doubles
 from tests.fuzz.mutation import as_json, spoilt
 from tests.fuzz.targets import Target, folder
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from genba.connections.github.remote_changes import GitHubChanges
 from genba.domain.errors import GenbaError
 from genba.domain.tracker.outbox import CloseIssue, Deed, KeepComment, OpenPullRequest, PostComment, Relabel, marker
-from genba.testing.github.server import GitHub
 from tests.fuzz.outside import tried
 from tests.fuzz.test_sync_processes import another
 from tests.github import material
 from tests.github.offices import SHOP, connected, settle
+from tests.standins.github.server import GitHub
 
 SOON = 60.0
 _NUMBERS = itertools.count(1)

@@ -21,13 +21,13 @@ from genba.coordination.tracker.tracker_sync import Synchronizer
 from genba.definitions.project.tracker_section import GitHubSettings
 from genba.domain.errors import GenbaError, RecoverableError, RemoteUnavailable
 from genba.testing.doubles import ManualClock
-from genba.testing.github.faults import Fault
-from genba.testing.github.server import GitHub
 from tests.fuzz.outside import spoil, tried
 from tests.gates.places import listening
 from tests.github import material
 from tests.github.offices import SHOP, connected, settings, settle
 from tests.project import furnish
+from tests.standins.github.faults import Fault
+from tests.standins.github.server import GitHub
 
 SOON = 60.0
 TITLES = ["Add login", "Schema", "A part"]

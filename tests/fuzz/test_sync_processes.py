@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genba.testing.github.faults import Fault
-from genba.testing.github.server import GitHub
 from tests.fuzz.commands import CODES
 from tests.fuzz.outside import ODD_TEXTS, spoil, tried
 from tests.github import material
 from tests.github.shops import SHOP, Shop, settled
 from tests.project import Project
+from tests.standins.github.faults import Fault
+from tests.standins.github.server import GitHub
 
 TITLES = ["Add green tea", "Add black tea", "Add a pot"]
 BODIES = (b"", b"null", b"[]", b"{}", b"0", b'"', b"\xff\xfe", b"<html>", b"[" * 100_000, b'{"data": null}', b"\0" * 10)

@@ -5,10 +5,10 @@ from contextlib import ExitStack
 
 import pytest
 
-from genba.testing.github.server import GitHub
 from tests.github.contract import Contract
 from tests.github.emulated import Emulate, not_its_faults, running
 from tests.github.watched import heard, the_judge, watched
+from tests.standins.github.server import GitHub
 
 Hubs = Callable[..., GitHub]
 

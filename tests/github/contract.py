@@ -10,9 +10,9 @@ from graphql import GraphQLError, parse, specified_rules, validate
 from graphql.execution.values import get_variable_values
 from graphql.language import DocumentNode, OperationDefinitionNode
 
-from genba.testing.github.graphql_schema import load
-from genba.testing.github.recorded import Exchange
 from tests.github.openapi import RestContract, rest_contract
+from tests.standins.github.graphql_schema import load
+from tests.standins.github.recorded import Exchange
 
 _GH = "GitHub CLI"
 _TOLERATED = "OverlappingFieldsCanBeMergedRule"

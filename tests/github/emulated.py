@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from genba.testing.github.recorded import Exchange
 from tests.github import material
+from tests.standins.github.recorded import Exchange
 
 TOKENS = {"octocat": "fake_octocat_token", "reviewer": "fake_reviewer_token"}
 REPOSITORY = "octocat/hello-world"

@@ -11,7 +11,7 @@ from genba.connections.github.client import GitHubClient
 from genba.definitions.project.tracker_section import BoardSettings, GitHubSettings
 from genba.domain.ports import Clock
 from genba.testing.doubles import ManualClock
-from genba.testing.github.server import GitHub
+from tests.standins.github.server import GitHub
 
 SHOP = "acme/shop"
 TOKEN = "ghp_of_octocat"

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import jsonschema_rs
 import msgspec
 
-from genba.testing.github.recorded import Exchange
+from tests.standins.github.recorded import Exchange
 
 __all__ = ["Exchange", "Operation", "RestContract", "rest_contract"]
 

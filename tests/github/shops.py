@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
-from genba.testing.github.server import GitHub
-from genba.testing.github.state import PullRequest
 from tests.project import COMMIT, Project
+from tests.standins.github.server import GitHub
+from tests.standins.github.state import PullRequest
 
 SHOP = "acme/shop"
 TOKEN = "ghp_genbagenbagenbagenba00"

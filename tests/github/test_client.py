@@ -19,10 +19,10 @@ from genba.domain.errors import (
     RemoteUnavailable,
 )
 from genba.testing.doubles import ManualClock
-from genba.testing.github.faults import Fault
-from genba.testing.github.server import GitHub
 from tests.github.conftest import Hubs
 from tests.github.offices import SHOP, TOKEN, connected, named, settings, settle
+from tests.standins.github.faults import Fault
+from tests.standins.github.server import GitHub
 
 COMMENTS = f"/repos/{SHOP}/issues/1/comments"
 

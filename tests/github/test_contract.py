@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from genba.testing.github.recorded import Exchange
 from tests.github import material
 from tests.github.contract import Contract
 from tests.github.openapi import rest_contract
+from tests.standins.github.recorded import Exchange
 
 LABELS = "/repos/acme/shop/issues/7/labels"
 

@@ -22,8 +22,8 @@ from genba.connections.github.access.credentials import (
 from genba.connections.processes.supervisor import ProcessSupervisor
 from genba.definitions.project.tracker_section import AppSettings, GitHubSettings
 from genba.domain.errors import AccessRefusedError
-from genba.testing.github.server import GitHub
 from tests.github.offices import SHOP, TOKEN, connected, named, settings, settle
+from tests.standins.github.server import GitHub
 
 SECRET = "ghp_averysecrettoken"
 

@@ -27,10 +27,10 @@ from genba.domain.tracker.outbox import (
     marker,
     mutations_of,
 )
-from genba.testing.github.faults import Fault
-from genba.testing.github.server import GitHub
 from tests.github.conftest import Hubs
 from tests.github.offices import SHOP, TOKEN, connected, settle
+from tests.standins.github.faults import Fault
+from tests.standins.github.server import GitHub
 
 COMMENTS = f"/repos/{SHOP}/issues/1/comments"
 REQUEST = OpenPullRequest(branch="genba/1", target="main", title="A change", body="Why.", issue=1)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from genba.testing.github.faults import Fault
-from genba.testing.github.server import GitHub
 from tests.github.shops import SHOP, Shop, settled
 from tests.project import GENBA, Project, ordinary_environment, until
+from tests.standins.github.faults import Fault
+from tests.standins.github.server import GitHub
 
 
 @pytest.fixture

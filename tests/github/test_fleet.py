@@ -6,9 +6,9 @@ import subprocess
 
 import pytest
 
-from genba.testing.github.server import GitHub
 from tests.github.shops import SHOP, Shop, settled
 from tests.project import GENBA, Project, ordinary_environment, until
+from tests.standins.github.server import GitHub
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from genba.testing.github.server import GitHub
 from tests.github import material
 from tests.github.conftest import Hubs
+from tests.standins.github.server import GitHub
 
 SHOP = "acme/shop"
 TOKENS = {"octocat": "gh_of_octocat", "rev": "gh_of_rev"}

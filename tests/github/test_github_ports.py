@@ -13,10 +13,10 @@ from genba.domain.sessions.workspaces import PullRequest
 from genba.domain.tracker.issues import IssueChange
 from genba.domain.tracker.outbox import PostComment
 from genba.testing.conformance import ForgeSuite, TrackerSuite
-from genba.testing.github.server import GitHub
 from genba.testing.outbox_conformance import DeedsSuite
 from tests.github.conftest import Hubs
 from tests.github.offices import SHOP, connected, settings, settle
+from tests.standins.github.server import GitHub
 
 
 @pytest.fixture(params=["graphql", "rest"])

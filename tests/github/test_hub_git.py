@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from genba.testing.github import pull_rules
-from genba.testing.github.server import GitHub
 from tests.github.conftest import Hubs
+from tests.standins.github import pull_rules
+from tests.standins.github.server import GitHub
 
 QUIET = {"GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
 PERSON = {

@@ -7,9 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
-from genba.testing.github.server import GitHub
 from tests.github.conftest import Hubs
 from tests.github.contract import Contract
+from tests.standins.github.server import GitHub
 
 SHOP = "acme/shop"
 DETAILS = """query ($ids: [ID!]!) {

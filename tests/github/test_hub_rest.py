@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from genba.testing.github.server import GitHub
 from tests.github.conftest import Hubs
+from tests.standins.github.server import GitHub
 
 SHOP = "/repos/acme/shop"
 

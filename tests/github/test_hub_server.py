@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from genba.testing.github.faults import Fault
-from genba.testing.github.server import GitHub
 from tests.github.conftest import Hubs
+from tests.standins.github.faults import Fault
+from tests.standins.github.server import GitHub
 
 SHOP = "/repos/acme/shop"
 
@@ -139,7 +139,7 @@ def test_a_pull_request_of_a_fork_is_merged_too(hub: GitHub, api: httpx.Client) 
 
 
 def test_it_can_be_started_by_a_command_to_try_genba_on() -> None:
-    command = [sys.executable, "-m", "genba.testing.github", "--issues", "3"]
+    command = [sys.executable, "-m", "tests.standins.github", "--issues", "3"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=dict(os.environ)) as process:
         try:
             assert process.stdout is not None

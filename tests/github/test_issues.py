@@ -13,10 +13,10 @@ from genba.definitions.project.tracker_section import BoardSettings
 from genba.domain.errors import AccessRefusedError, NotFoundError, RemoteUnavailable
 from genba.domain.tracker.remote import Details, IssuePage, PullRequestState, ReviewVerdict, TrackedIssue
 from genba.testing.doubles import ManualClock
-from genba.testing.github.faults import Fault
-from genba.testing.github.server import GitHub
 from tests.github.conftest import Hubs
 from tests.github.offices import SHOP, TOKEN, connected, named, settings, settle
+from tests.standins.github.faults import Fault
+from tests.standins.github.server import GitHub
 
 
 @pytest.fixture

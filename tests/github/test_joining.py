@@ -2,9 +2,9 @@
 
 import pytest
 
-from genba.testing.github.server import GitHub
 from tests.github.shops import SHOP, TOKEN
 from tests.project import Project
+from tests.standins.github.server import GitHub
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from genba.testing.github.server import GitHub
 from tests.github.shops import SHOP, TOKEN, settled
 from tests.project import Project, ordinary_environment
+from tests.standins.github.server import GitHub
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,9 +10,9 @@ import pytest
 
 from genba.connections.processes.supervisor import ProcessSupervisor
 from genba.domain.errors import AccessRefusedError
-from genba.testing.github.server import GitHub
 from genba.wiring.tracker.github import GitHubOffice
 from tests.github.offices import SHOP, TOKEN, settings, settle
+from tests.standins.github.server import GitHub
 
 
 async def test_who_logged_in_anew_is_let_in_without_a_new_start(

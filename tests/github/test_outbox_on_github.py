@@ -24,9 +24,9 @@ from genba.domain.tracker.outbox import (
     PostComment,
     Relabel,
 )
-from genba.testing.github.server import GitHub
 from tests.blackboard.outboxes import Desk
 from tests.github.offices import SHOP, TOKEN, connected, named, settings, settle
+from tests.standins.github.server import GitHub
 
 STORMS = {
     "502 before": lambda hub, method: hub.faults.fail(method, status=502),

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from genba.testing.github.faults import Fault
-from genba.testing.github.server import GitHub
 from tests.github.shops import SHOP, TOKEN, Shop, settled
 from tests.project import GENBA, Project, ordinary_environment, until
+from tests.standins.github.faults import Fault
+from tests.standins.github.server import GitHub
 
 REWORK = "echo more >> work.txt && git add -A && git commit -qm more"
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 import yaml
 
-from genba.testing.github.server import GitHub
 from tests.github.shops import SHOP, Shop, settled
 from tests.project import Project
+from tests.standins.github.server import GitHub
 
 
 @pytest.fixture

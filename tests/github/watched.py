@@ -6,9 +6,9 @@ from functools import lru_cache
 
 import pytest
 
-from genba.testing.github.server import GitHub
 from tests.github import material
 from tests.github.contract import Contract
+from tests.standins.github.server import GitHub
 
 
 @lru_cache(maxsize=1)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from genba.testing.model_server import ModelServer
 from tests.clis import cli, path_with_clis
+from tests.standins.model_server import ModelServer
 
 LONGEST = 120
 

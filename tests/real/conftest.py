@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from genba.testing.model_server import ModelServer
 from tests.clis import cli
+from tests.standins.model_server import ModelServer
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from genba.testing.model_server import ModelServer, Run, Say, Write
 from tests.real.bare import Bare
+from tests.standins.model_server import ModelServer, Run, Say, Write
 
 
 @pytest.mark.parametrize("name", ["claude", "codex", "opencode", "gemini"])

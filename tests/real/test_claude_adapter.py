@@ -21,7 +21,10 @@ from genba.domain.sessions.outcomes import PermissionMode
 from genba.domain.sessions.replies import AgentSession, Reply
 from genba.domain.sessions.sandbox import EgressPort, SandboxSpec
 from genba.testing.conformance import AgentAdapterSuite, an_ask
-from genba.testing.model_server import (
+from tests.project import until
+from tests.real import orchard as orchard_program
+from tests.real.orchard import orchard
+from tests.standins.model_server import (
     Answer,
     Call,
     Cut,
@@ -35,9 +38,6 @@ from genba.testing.model_server import (
     Turn,
     Write,
 )
-from tests.project import until
-from tests.real import orchard as orchard_program
-from tests.real.orchard import orchard
 
 KEY = "sk-ant-not-a-real-key"
 PATIENCE = 120.0

@@ -17,8 +17,8 @@ from genba.domain.ports import AgentAdapter
 from genba.domain.sessions.outcomes import PermissionMode
 from genba.domain.sessions.replies import AgentSession
 from genba.testing.conformance import AgentAdapterSuite
-from genba.testing.model_server import Answer, Call, Cut, Fail, Hang, ModelServer, Run, Say, Turn
 from tests.real.tool_places import KEY, TOOLS_BY_STDIN, ToolPlace
+from tests.standins.model_server import Answer, Call, Cut, Fail, Hang, ModelServer, Run, Say, Turn
 
 SCHEMA = {
     "type": "object",

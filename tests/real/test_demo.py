@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from genba.testing.model_server import ModelServer, Run, Say, Write
 from tests.clis import path_with_clis
 from tests.project import Project
+from tests.standins.model_server import ModelServer, Run, Say, Write
 from tests.walls import needs_bubblewrap
 
 SLUGS = '''"""Addresses."""

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from genba.domain.tasks.task import TaskStatus
-from genba.testing.model_server import ModelServer
 from tests.clis import path_with_clis
 from tests.project import Project
 from tests.real.test_page_of_real_agents import MODEL
+from tests.standins.model_server import ModelServer
 from tests.test_docs import ROOT, blocks
 from tests.test_stories import type_in
 from tests.walls import bubblewrap_problem

@@ -5,10 +5,10 @@ import signal
 import pytest
 
 from genba.domain.tasks.task import TaskStatus
-from genba.testing.model_server import Answer, ModelServer, Run
 from tests.clis import cli, path_with_clis
 from tests.fleet.yard import Yard
 from tests.project import Project, until
+from tests.standins.model_server import Answer, ModelServer, Run
 from tests.walls import needs_bubblewrap
 
 KEY = "sk-only-the-host-holds-this"

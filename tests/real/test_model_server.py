@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from genba.testing.model_server import Answer, Call, Fail, Hang, Mcp, ModelServer, Run, Say, Together, Tokens, Write
+from tests.standins.model_server import Answer, Call, Fail, Hang, Mcp, ModelServer, Run, Say, Together, Tokens, Write
 
 MESSAGES, RESPONSES, CHAT = "/v1/messages", "/v1/responses", "/v1/chat/completions"
 GEMINI, GEMINI_STREAM = "/v1beta/models/g:generateContent", "/v1beta/models/g:streamGenerateContent"
@@ -367,7 +367,7 @@ def test_people_start_it_with_a_file(tmp_path: Path) -> None:
     file.write_text(
         json.dumps({"mine": [{"do": "fail", "status": 529, "times": 1}, {"do": "say", "text": "from a file"}]})
     )
-    words = [sys.executable, "-m", "genba.testing.model_server", str(file)]
+    words = [sys.executable, "-m", "tests.standins.model_server", str(file)]
 
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout

@@ -13,8 +13,8 @@ from genba.domain.ports import AgentAdapter
 from genba.domain.sessions.outcomes import PermissionMode
 from genba.domain.sessions.replies import AgentSession
 from genba.testing.conformance import AgentAdapterSuite
-from genba.testing.model_server import Call, Cut, Fail, Hang, ModelServer, Run, Say, Turn, Write
 from tests.real.tool_places import KEY, TOOLS_BY_STDIN, ToolPlace
+from tests.standins.model_server import Call, Cut, Fail, Hang, ModelServer, Run, Say, Turn, Write
 
 SETTINGS = {
     "provider": {"name": "stub", "npm": "@ai-sdk/openai-compatible"},

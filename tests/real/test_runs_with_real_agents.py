@@ -13,9 +13,9 @@ from uuid import uuid4
 import pytest
 
 from genba.domain.tasks.task import TaskStatus
-from genba.testing.model_server import Answer, Cut, Fail, Hang, ModelServer, Run, Turn, Write
 from tests.clis import cli, path_with_clis
 from tests.project import GENBA, Project, ordinary_environment, until
+from tests.standins.model_server import Answer, Cut, Fail, Hang, ModelServer, Run, Turn, Write
 from tests.walls import needs_bubblewrap
 
 KEY = "sk-only-the-host-holds-this"

@@ -7,10 +7,10 @@ import pytest
 
 from genba.definitions.project.goal_text import read_goals
 from genba.domain.tasks.task import TaskStatus
-from genba.testing.model_server import ModelServer, Obey
 from tests.clis import cli, path_with_clis
 from tests.fleet.yard import Yard
 from tests.project import Project
+from tests.standins.model_server import ModelServer, Obey
 from tests.walls import needs_bubblewrap
 
 KEY = "sk-only-the-host-holds-this"

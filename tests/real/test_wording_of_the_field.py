@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from genba.testing.model_server import Answer, ModelServer
 from tests.clis import path_with_clis
 from tests.project import Project
+from tests.standins.model_server import Answer, ModelServer
 
 KEY = "sk-only-the-host-holds-this"
 STEPS = ["discover", "statuscheck", "blockercheck", "stalecheck", "facilitate", "report", "complete"]

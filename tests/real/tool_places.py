@@ -20,7 +20,7 @@ from genba.domain.ports import AgentInstance, Processes
 from genba.domain.sessions.replies import AgentSession, Ask, Reply
 from genba.domain.sessions.sandbox import EgressPort, SandboxSpec
 from genba.testing.conformance import an_ask
-from genba.testing.model_server import ModelServer, Request, Run, Say, Turn
+from tests.standins.model_server import ModelServer, Request, Run, Say, Turn
 
 KEY = "sk-not-a-real-key"
 

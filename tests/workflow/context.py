@@ -19,7 +19,7 @@ from genba.domain.fleet.records import Cause, PartEnd, PartOrder, Purpose, Waits
 from genba.domain.tasks.task import Actor, ActorKind, Blocker, BlockerKind, StatusChange, TaskDraft, TaskStatus
 from genba.domain.workflow.actions import Action, ErrorCode, Hierarchy, SubtaskDraft, Worker, WorkflowError
 from genba.testing.conformance import a_verification
-from genba.testing.workflow_doubles import ManualTimes, ScriptedDesk
+from tests.doubles.workflow_doubles import ManualTimes, ScriptedDesk
 
 HUMAN = Actor(ActorKind.HUMAN, "ada")
 ORCHESTRATOR = Actor(ActorKind.ORCHESTRATOR, "genba")

@@ -9,7 +9,7 @@ import pytest
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.coordination.workflow.work_verifier import WorkVerifier
 from genba.domain.workflow.actions import AgentConnection, Hierarchy
-from genba.testing.workflow_conformance import DeskSuite, GuestDeskSuite
+from tests.doubles.workflow_conformance import DeskSuite, GuestDeskSuite
 from tests.workflow.context import House
 
 _NAMES = itertools.count(1)

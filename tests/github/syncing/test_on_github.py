@@ -11,8 +11,8 @@ from genba.coordination.tracker.tracker_sync import Synchronizer
 from genba.definitions.project.tracker_section import BoardSettings
 from genba.domain.tasks.task import TaskStatus
 from genba.testing.doubles import ManualClock
-from genba.testing.github.server import GitHub
 from tests.github.offices import SHOP, connected, settings, settle
+from tests.standins.github.server import GitHub
 
 
 @pytest.fixture

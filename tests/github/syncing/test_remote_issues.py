@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from genba.connections.github.issues import GitHubIssues
-from genba.testing.github.server import GitHub
 from genba.testing.tracker_conformance import RemoteIssuesSuite
 from genba.testing.tracker_doubles import MemoryIssues
 from tests.github.offices import SHOP, connected, settle
+from tests.standins.github.server import GitHub
 
 
 class MemoryPeople:

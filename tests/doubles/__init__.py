@@ -1,0 +1,1 @@
+"""Doubles and suites of ports that only Genba itself implements."""
