@@ -157,7 +157,7 @@ def test_the_tutorial_leads_from_nothing_to_a_merged_change_as_told(project: Pro
 
 
 def test_done_is_what_is_seen_as_told(project: Project) -> None:
-    page = ROOT / "docs" / "how-to" / "done-is-seen.md"
+    page = ROOT / "docs" / "how-to" / "verify-work.md"
     live_through(project, page)
     assert project.task(1).status is TaskStatus.DONE
     assert "PRICES[name] * cups" in project.read("prices.py")
@@ -178,7 +178,7 @@ def test_the_first_agent_with_an_issue_is_caught_and_mended_as_told(project: Pro
 
 
 def test_the_flow_with_a_review_goes_back_and_on_as_told(project: Project) -> None:
-    page = ROOT / "docs" / "how-to" / "steps-and-gates.md"
+    page = ROOT / "docs" / "how-to" / "multi-step-agents.md"
     follow_files(project, page, "author")
     assert [seen_run(project, "author", "--topic", "Tea")] == told_runs(page)
 
