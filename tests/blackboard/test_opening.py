@@ -11,26 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.command import upgrade
+from alembic.config import Config
+from alembic.migration import MigrationContext
 from sqlalchemy import Engine, create_engine, event, inspect, make_url
 
-from genba.blackboard.database.connect import bring_to, migrate
-from genba.blackboard.database.schema import HEAD, REVISIONS, metadata
+from genba.blackboard.database.connect import migrate
+from genba.blackboard.database.schema import HEAD, metadata
 from genba.blackboard.database.store import Statement, Transaction
-from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.blackboard.tasks.board import Blackboard
-from genba.blackboard.tracker.outbox import Outbox
 from genba.domain.errors import ConfigurationError, DiskFullError, GenbaError, StateConflictError
-from genba.domain.fleet.records import PartEnd, PartOrder, Purpose, WaitsFor
-from genba.domain.tasks.task import Actor, ActorKind, TaskDraft, TaskEdit
-from genba.domain.tracker.outbox import PostComment
-from genba.testing.conformance import a_session
+from genba.domain.tasks.task import TaskDraft, TaskEdit
 from tests.blackboard.acting import HUMAN, add, everything
 from tests.blackboard.conftest import Postgres
-
-VERSION_TABLE = (
-    "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL,"
-    " CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
-)
 
 
 def engine_at(address: str) -> Engine:
@@ -72,15 +66,26 @@ def picture(address: str) -> dict[str, Any]:
     return found
 
 
+def upgrade_with_alembic(address: str) -> None:
+    """Create the tables by running all migrations, as a future release will upgrade an older database."""
+    config = Config()
+    config.set_main_option("script_location", "genba.blackboard:migrations")
+    config.set_main_option("path_separator", "os")
+    engine = engine_at(address)
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        upgrade(config, "head")
+    engine.dispose()
+
+
 def test_a_migrated_database_equals_a_fresh_one(address: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    other = str(tmp_path / "older.db")
+    other = str(tmp_path / "migrated.db")
     if "://" in address:
         server: Postgres = request.getfixturevalue("postgres")
         other = server.database()
-    prepare(other, VERSION_TABLE)
-    Blackboard.open(address, "fresh").close()
-    assert migrate(other) == ("", HEAD)
-    assert migrate(other) == (HEAD, HEAD)
+    upgrade_with_alembic(other)
+    assert migrate(address) == ("", HEAD)
+    assert migrate(address) == (HEAD, HEAD)
     with Blackboard.open(other, "migrated") as board:
         add(board)
 
@@ -90,15 +95,18 @@ def test_a_migrated_database_equals_a_fresh_one(address: str, tmp_path: Path, re
     assert migrated == fresh
 
 
-def test_the_newest_revision_is_the_head_of_the_migrations() -> None:
-    folder = Path(sys.modules[Blackboard.__module__].__file__ or "").parents[1] / "migrations" / "versions"
-    assert tuple(sorted(file.name[:4] for file in folder.glob("[0-9]*.py"))) == REVISIONS
-    assert REVISIONS[-1] == HEAD
+def test_alembic_finds_nothing_to_add_to_the_migrations(address: str) -> None:
+    upgrade_with_alembic(address)
+    engine = engine_at(address)
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
+        differences = compare_metadata(context, metadata)
+    engine.dispose()
+
+    assert differences == []
 
 
-def test_neither_a_fresh_database_nor_one_that_is_up_to_date_pays_for_a_migration(
-    tmp_path: Path, environment: dict[str, str]
-) -> None:
+def test_opening_a_database_does_not_import_alembic(tmp_path: Path, environment: dict[str, str]) -> None:
     line = (
         "import sys; from genba.blackboard.tasks.board import Blackboard;"
         "Blackboard.open(sys.argv[1], 'x').close(); sys.exit('alembic' in sys.modules)"
@@ -117,9 +125,32 @@ def test_a_database_of_a_newer_genba_is_refused_and_left_alone(address: str) -> 
     Blackboard.open(address, "x").close()
     prepare(address, "UPDATE alembic_version SET version_num = '0999'")
     before = picture(address)
-    with pytest.raises(StateConflictError, match="newer Genba: its tables are at 0999") as caught:
+    with pytest.raises(StateConflictError, match="newer Genba: its tables are at revision 0999") as caught:
         Blackboard.open(address, "x")
     assert caught.value.hint == "pip install --upgrade genba"
+    assert picture(address) == before
+
+
+@pytest.mark.parametrize("revision", ["0001", "0010", ""])
+def test_a_database_of_an_older_genba_is_refused_and_left_alone(address: str, revision: str) -> None:
+    Blackboard.open(address, "x").close()
+    prepare(
+        address,
+        "DELETE FROM alembic_version",
+        f"INSERT INTO alembic_version SELECT '{revision}' WHERE '{revision}' <> ''",
+    )
+    before = picture(address)
+    for act in (lambda: Blackboard.open(address, "x"), lambda: migrate(address)):
+        with pytest.raises(StateConflictError) as caught:
+            act()
+        assert f"older Genba: its tables are at revision {revision or 'none'}" in caught.value.message
+        assert "There is no release yet" in caught.value.unchanged
+        on_server = "://" in address
+        assert caught.value.hint == (
+            "start with a new database: name another one in GENBA_DATABASE_URL"
+            if on_server
+            else f"start with a new database: mv {address} {address}.old"
+        )
     assert picture(address) == before
 
 
@@ -334,115 +365,9 @@ def test_a_project_has_a_name(tmp_path: Path) -> None:
         Blackboard.open(str(tmp_path / "b.db"), " ")
 
 
-def test_an_older_file_is_brought_up_to_date_with_all_that_is_in_it(tmp_path: Path) -> None:
-    path = str(tmp_path / "board.db")
-    prepare_older(path)
-    with Blackboard.open(path, "x") as board:
-        assert board.get(1).title == "Old"
-        assert FleetBoard(board).sessions(1)[0].run == "old-run"
-        assert board.begin_session(1, a_session("new-run")).attempt == 2
-    assert picture(path)["sessions"] == picture(fresh(tmp_path))["sessions"]
-
-
-def test_a_file_of_the_first_fleet_keeps_its_sessions_and_learns_new_words(tmp_path: Path) -> None:
-    path = str(tmp_path / "board.db")
-    prepare_older(path)
-    engine = engine_at(path)
-    with engine.begin() as connection:
-        bring_to(connection, "0002")
-        connection.exec_driver_sql("UPDATE sessions SET purpose = 'integrate', waits_for = 'merge', status = 'waiting'")
-    engine.dispose()
-    assert migrate(path) == ("0002", HEAD)
-    with Blackboard.open(path, "x") as board:
-        kept = FleetBoard(board).sessions(1)[0]
-        assert (kept.run, kept.purpose, kept.waits_for) == ("old-run", Purpose.INTEGRATE, WaitsFor.MERGE)
-        assert not board.get(1).in_plan
-        number = add(board)
-        order = PartOrder(run="m", task=number, agent="boss", attempt=1, purpose=Purpose.MANAGE)
-        FleetBoard(board).start(order, executor="here")
-        FleetBoard(board).end_part(PartEnd(run="m", part=1, waits_for=WaitsFor.PARTS))
-        assert FleetBoard(board).session("m").waits_for is WaitsFor.PARTS
-    assert picture(path) == picture(fresh(tmp_path))
-
-
-def test_a_database_before_trackers_keeps_what_was_said_and_hears_one(address: str) -> None:
-    prepare_older(address)
-    engine = engine_at(address)
-    with engine.begin() as connection:
-        bring_to(connection, "0003")
-        connection.exec_driver_sql(
-            "INSERT INTO comments (task_id, author_kind, author, body, created_at)"
-            " VALUES (1, 'human', 'ada', 'Hi', 't')"
-        )
-        connection.exec_driver_sql(
-            "INSERT INTO events (project_id, task_id, kind, actor_kind, actor_name, version, created_at)"
-            " VALUES ('p', 1, 'commented', 'human', 'ada', 1, 't')"
-        )
-    engine.dispose()
-    assert migrate(address) == ("0003", HEAD)
-    with Blackboard.open(address, "x") as board:
-        assert [message.body for message in board.comments(1)] == ["Hi"]
-        assert [event.kind for event in board.events(1)] == ["commented"]
-        board.comment(1, "Said there.", Actor(ActorKind.TRACKER, "alice"))
-        assert board.events(1)[-1].actor.kind is ActorKind.TRACKER
-        entry = Outbox(board.store).record("hello", PostComment(issue=1, body="Hello."))
-        assert (entry.id, Outbox(board.store).left()) == (1, 1)
-
-
-def test_an_older_file_on_which_an_executor_works_is_refused_and_left_alone(tmp_path: Path) -> None:
-    path = str(tmp_path / "board.db")
-    prepare_older(path)
-    before = picture(path)
-    with Path(f"{path}.executor.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        for act in (lambda: Blackboard.open(path, "x"), lambda: migrate(path)):
-            with pytest.raises(StateConflictError, match="genba work") as caught:
-                act()
-            assert caught.value.hint == "end that one first: genba stop"
-    assert picture(path) == before
-    assert migrate(path) == ("0001", HEAD)
-
-
 def test_an_executor_may_open_a_file_that_is_fresh_or_up_to_date(tmp_path: Path) -> None:
     path = str(tmp_path / "board.db")
     with Path(f"{path}.executor.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for _ in range(2):
             Blackboard.open(path, "x").close()
-
-
-def test_an_older_postgresql_is_refused_until_somebody_migrates_it(postgres: Postgres) -> None:
-    address = postgres.database()
-    prepare_older(address)
-    before = picture(address)
-    with pytest.raises(StateConflictError, match=f"they are at revision 0001, and this Genba needs {HEAD}") as caught:
-        Blackboard.open(address, "x")
-    assert caught.value.hint.endswith("genba migrate")
-    assert picture(address) == before
-    assert migrate(address) == ("0001", HEAD)
-    with Blackboard.open(address, "x") as board:
-        assert board.get(1).title == "Old"
-
-
-def prepare_older(address: str) -> None:
-    """A database as the first revision left it, with a task, its session and what names that."""
-    engine = engine_at(address)
-    with engine.begin() as connection:
-        bring_to(connection, "0001")
-        for statement in (
-            "INSERT INTO projects (id, name, next_task_number, created_at) VALUES ('p', 'x', 2, 't')",
-            "INSERT INTO agents (id, project_id, name, created_at) VALUES ('a', 'p', 'writer', 't')",
-            "INSERT INTO tasks (id, project_id, number, title, status, created_at, updated_at)"
-            " VALUES (1, 'p', 1, 'Old', 'in_progress', 't', 't')",
-            "INSERT INTO sessions (id, run, task_id, agent_id, started_at, heartbeat_at)"
-            " VALUES (1, 'old-run', 1, 'a', 't', 't')",
-            "INSERT INTO messages (project_id, task_id, from_session_id, type, content, created_at)"
-            " VALUES ('p', 1, 1, 'handover', 'note', 't')",
-        ):
-            connection.exec_driver_sql(statement)
-    engine.dispose()
-
-
-def fresh(folder: Path) -> str:
-    Blackboard.open(str(folder / "fresh.db"), "x").close()
-    return str(folder / "fresh.db")

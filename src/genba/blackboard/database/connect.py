@@ -1,9 +1,7 @@
-"""From an address to a store whose tables are there and up to date.
+"""Open a database and create its tables.
 
-Law: a fresh database gets today's tables at once; one that is up to date is only read; only an older one pays for its
-migration. Each happens in one transaction, so that two who open it at once, or one who is killed, leave it whole.
-An older file is brought up to date when it is opened, unless an executor works on it. An older PostgreSQL is refused:
-workers of the version before may be using it, so somebody says when, with `genba migrate`.
+A fresh database gets its tables in one transaction, so that two processes that open it at once, or one that is killed,
+leave it whole. A database of another version is refused and left alone: there is no release yet.
 """
 
 import fcntl
@@ -12,7 +10,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,7 +19,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from genba.blackboard.database.database_errors import translated
 from genba.blackboard.database.read_only import read_only_engines
-from genba.blackboard.database.schema import HEAD, REVISIONS, metadata, tasks, versions
+from genba.blackboard.database.schema import HEAD, metadata, tasks, versions
 from genba.blackboard.database.store import Store
 from genba.domain.errors import ConfigurationError, DiskFullError, GenbaError, StateConflictError, is_disk_full
 from genba.domain.problems import Problem
@@ -38,7 +36,6 @@ _OPTIONS_OF_A_REPOSITORY = frozenset(
 """The options of libpq that open no file of the user."""
 _OR_UNSET = "   or: unset PGPASSWORD"
 _WHERE = "see GENBA_DATABASE_URL in the environment, and database in .genba/config.yaml"
-_OLDER = "has older tables, and `genba work` of the older version uses them"
 _WAL_PAUSE = 0.01
 _MAKING = threading.Lock()
 
@@ -47,14 +44,14 @@ def open_store(address: str, busy_seconds: float) -> Store:
     """The store at a path, or at a `sqlite://` or `postgresql://` address, with its tables as of today."""
     engine, place = _engine(address, busy_seconds)
     try:
-        _guarded(engine, place, busy_seconds, lambda: _bring_up_to_date(engine, place, busy_seconds))
+        _guarded(engine, place, busy_seconds, lambda: _create_missing_tables(engine, place, busy_seconds))
     except StateConflictError as refused:
         return open_to_read(place, busy_seconds, refused)
     return Store(engine, place, busy_seconds)
 
 
 def open_to_read(place: str, busy_seconds: float, refused: StateConflictError) -> Store:
-    """A file that nobody may write here can still be read; whoever writes is refused then, by the database."""
+    """A file that this user cannot write is opened read-only. Raises `refused` where that is not possible either."""
     for engine in read_only_engines(place):
         try:
             with engine.connect() as connection:
@@ -68,10 +65,10 @@ def open_to_read(place: str, busy_seconds: float, refused: StateConflictError) -
 
 
 def migrate(address: str, busy_seconds: float = 30.0) -> tuple[str, str]:
-    """Bring the tables up to date, and make them where there are none: the revisions before and after."""
+    """Create the tables where there are none. Returns the revisions before and after."""
     engine, place = _engine(address, busy_seconds)
     try:
-        return _guarded(engine, place, busy_seconds, lambda: _raise_revision(engine, place, busy_seconds)), HEAD
+        return _guarded(engine, place, busy_seconds, lambda: _create_missing_tables(engine, place, busy_seconds)), HEAD
     finally:
         engine.dispose()
 
@@ -109,7 +106,7 @@ def _engine(address: str, busy_seconds: float) -> tuple[Engine, str]:
 
 
 def _guarded(engine: Engine, place: str, busy_seconds: float, work: Callable[[], T]) -> T:
-    """Do the work; whatever goes wrong is told in the words of the house, and leaves no connection."""
+    """Do the work. Raises GenbaError for a database error, and then leaves no connection open."""
     try:
         return work()
     except DBAPIError as error:
@@ -205,74 +202,29 @@ def _postgres(url: URL, busy_seconds: float) -> Engine:
     return engine
 
 
-def _bring_up_to_date(engine: Engine, place: str, busy_seconds: float) -> None:
+def _create_missing_tables(engine: Engine, place: str, busy_seconds: float) -> str:
+    """Create the tables of a fresh database in one transaction; refuse one of another version.
+
+    Returns the revision before: empty for a fresh database.
+    """
     on_sqlite = engine.dialect.name == "sqlite"
     if on_sqlite:
         _switch_to_wal(engine, busy_seconds)
     with engine.connect() as connection:
-        revision = _revision(connection, place)
-    if revision == HEAD:
-        return
-    if revision is not None and not on_sqlite:
-        raise StateConflictError(
-            f"{place} has older tables: they are at revision {revision or 'none'}, and this Genba needs {HEAD}",
-            unchanged="nothing was changed.",
-            hint="stop every worker of the older version, then: genba migrate",
-        )
-    _raise_revision(engine, place, busy_seconds)
-
-
-def _raise_revision(engine: Engine, place: str, busy_seconds: float) -> str:
-    """Make today's tables, or bring older ones up to date, in one transaction. Returns the revision before."""
-    if engine.dialect.name == "sqlite":
-        _switch_to_wal(engine, busy_seconds)
-        with engine.connect() as connection:
-            is_fresh = _revision(connection, place) is None
-        guard = nullcontext() if is_fresh else nobody_executes(place)
-        with guard, engine.connect().execution_options(writes=True) as connection:
-            # A table that others name is made anew. SQLite allows it only with this off, set before the transaction.
-            _switch_foreign_keys(connection, "OFF")
-            try:
-                return _upgraded(connection, place)
-            finally:
-                _switch_foreign_keys(connection, "ON")
-    with engine.connect() as connection:
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK})
-        return _upgraded(connection, place)
-
-
-def _upgraded(connection: Connection, place: str) -> str:
-    transaction = connection.get_transaction() or connection.begin()
-    with transaction:
-        revision = _revision(connection, place)
+        if _revision(connection, place) is not None:
+            return HEAD
+    with engine.connect().execution_options(writes=True) as connection, connection.begin():
+        if not on_sqlite:
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK})
+        revision = _revision(connection, place)  # another process may have created them since
         if revision is None:
             _make_tables(connection, place)
-        elif revision != HEAD:
-            bring_to(connection, HEAD)
-            _check_references(connection, place)
     return revision or ""
 
 
-def _switch_foreign_keys(connection: Connection, word: str) -> None:
-    driver: Any = connection.connection.dbapi_connection
-    driver.execute(f"PRAGMA foreign_keys = {word}")
-
-
-def _check_references(connection: Connection, place: str) -> None:
-    if connection.dialect.name != "sqlite":
-        return
-    broken = connection.exec_driver_sql("PRAGMA foreign_key_check").fetchall()
-    if broken:
-        raise StateConflictError(
-            f"{place} cannot be brought up to date: {len(broken)} rows of {broken[0][0]} name rows that are not there",
-            unchanged="nothing was changed.",
-            hint=f"keep a copy of it, then look: sqlite3 {place} 'PRAGMA foreign_key_check'",
-        )
-
-
 @contextmanager
-def nobody_executes(place: str, why: str = _OLDER) -> Iterator[None]:
-    """Refuse while an executor holds its lock on a file; none begins before this ends, where one was before."""
+def without_executor(place: str, reason: str) -> Iterator[None]:
+    """Raise StateConflictError while an executor holds its lock on a file; none starts before this ends."""
     try:
         lock = os.open(executor_lock(place), os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -283,7 +235,7 @@ def nobody_executes(place: str, why: str = _OLDER) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise StateConflictError(
-                f"{place} {why}",
+                f"{place} {reason}",
                 unchanged="nothing was changed.",
                 hint="end that one first: genba stop",
             ) from None
@@ -319,17 +271,26 @@ def _switch_to_wal(engine: Engine, busy_seconds: float) -> None:
 
 
 def _revision(connection: Connection, place: str) -> str | None:
-    """The revision of the tables; empty for one before the first, None when there are none."""
+    """HEAD, or None when there are no tables. Raises StateConflictError for the tables of another version."""
     if not inspect(connection).has_table(versions.name):
         return None
-    found = connection.execute(select(versions.c.version_num)).scalars().all()
-    if len(found) > 1 or any(revision not in REVISIONS for revision in found):
+    revisions = connection.execute(select(versions.c.version_num)).scalars().all()
+    if revisions == [HEAD]:
+        return HEAD
+    current = ", ".join(revisions) or "none"
+    if max(revisions, default="") > HEAD:
         raise StateConflictError(
-            f"{place} was written by a newer Genba: its tables are at {', '.join(found)}, this one knows {HEAD}",
+            f"{place} was written by a newer Genba: its tables are at revision {current}, this Genba needs {HEAD}",
             unchanged="nothing was changed.",
             hint="pip install --upgrade genba",
         )
-    return found[0] if found else ""
+    raise StateConflictError(
+        f"{place} was written by an older Genba: its tables are at revision {current}, this Genba needs {HEAD}",
+        unchanged="nothing was changed. There is no release yet, so older tables cannot be migrated.",
+        hint=f"start with a new database: mv {place} {place}.old"
+        if "://" not in place
+        else "start with a new database: name another one in GENBA_DATABASE_URL",
+    )
 
 
 def _make_tables(connection: Connection, place: str) -> None:
@@ -341,15 +302,3 @@ def _make_tables(connection: Connection, place: str) -> None:
         )
     metadata.create_all(connection)
     connection.execute(versions.insert().values(version_num=HEAD))
-
-
-def bring_to(connection: Connection, revision: str) -> None:
-    """Migrate the tables to a revision, in the transaction that is open."""
-    from alembic.command import upgrade  # noqa: PLC0415  (slow to import, and needed once in a version's life)
-    from alembic.config import Config  # noqa: PLC0415
-
-    config = Config()
-    config.set_main_option("script_location", "genba.blackboard:migrations")
-    config.set_main_option("path_separator", "os")
-    config.attributes["connection"] = connection
-    upgrade(config, revision)

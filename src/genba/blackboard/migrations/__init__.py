@@ -1,1 +1,1 @@
-"""How older databases become today's. Law: a revision that was released is never changed."""
+"""Alembic migrations. A revision that was released is never changed."""

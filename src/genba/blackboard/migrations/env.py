@@ -1,4 +1,4 @@
-"""Runs the migrations on the connection, and in the transaction, that the caller has open."""
+"""Run the migrations on the connection, and in the transaction, that the caller has open."""
 
 from alembic import context
 

@@ -381,7 +381,7 @@ class ProjectContext:
 
     def adopt(self) -> None:
         """Make the database that of this repository, whichever it belonged to."""
-        from genba.blackboard.database.connect import nobody_executes  # noqa: PLC0415  (see board)
+        from genba.blackboard.database.connect import without_executor  # noqa: PLC0415  (see board)
 
         where = self.database()
         if where.startswith("postgres"):
@@ -391,7 +391,7 @@ class ProjectContext:
                 hint="write its name under project.name in .genba/config.yaml",
             )
         place = _file_of(where)
-        with nobody_executes(place, "is in use by `genba work` of the repository that it belongs to"):
+        with without_executor(place, "is in use by `genba work` of the repository that it belongs to"):
             self._board = self._opened(where, adopt=True)
 
     def _opened(self, where: str, adopt: bool = False) -> Blackboard:

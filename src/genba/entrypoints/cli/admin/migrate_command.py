@@ -1,4 +1,4 @@
-"""`genba migrate`: bring the tables of the blackboard up to date."""
+"""`genba migrate`: create the tables of the blackboard and the engine."""
 
 import click
 
@@ -11,14 +11,14 @@ from genba.wiring.verification.decisions import people_only
 @click.option("--adopt", is_flag=True, help="Take over an SQLite file that belongs to another repository.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def migrate(adopt: bool, as_json: bool) -> None:
-    """Bring the tables of the blackboard up to date. Do it once, while no `genba work` runs."""
-    from genba.blackboard.database.connect import migrate as bring_up_to_date  # noqa: PLC0415  (migrations are slow to import)
+    """Create the tables of the database."""
+    from genba.blackboard.database.connect import migrate as create_tables  # noqa: PLC0415  (only here)
     from genba.coordination.engine.durable_engine import make_tables  # noqa: PLC0415  (only here)
 
     context = house_here()
     people_only(context, "change the tables")
     address = context.database()
-    before, after = bring_up_to_date(address)
+    before, after = create_tables(address)
     make_tables(address)
     if adopt:
         context.adopt()
@@ -26,7 +26,5 @@ def migrate(adopt: bool, as_json: bool) -> None:
         print_json({"from": before, "to": after, "changed": before != after})
     elif before == after:
         click.echo(f"the tables are up to date: {after}")
-    elif not before:
-        click.echo(f"the tables were made: {after}")
     else:
-        click.echo(f"the tables were brought from {before} to {after}")
+        click.echo(f"the tables were created: {after}")
