@@ -1,11 +1,10 @@
-# Two commands prove all: `make check` and `make test`. `make demo` shows it.
-# Needs nothing but python3 (3.11 or newer), git and make.
+# Requires python3 (3.11 or newer), git and make. `make help` lists the targets.
 
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 JOBS   ?= auto
-# What is compiled once is not compiled again by each process.
+# Lets processes share compiled Python files.
 unexport PYTHONDONTWRITEBYTECODE
 
 RUNTIME := $(VENV)/.installed-runtime
@@ -18,22 +17,22 @@ COMPILE := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate
 .PHONY: sbom audit wheel dist
 
 help:
-	@echo "make demo    watch a fleet work, be judged and be merged (no model, no key)"
+	@echo "make demo         Show a fleet at work, without a model or a key."
 	@echo "make test    every test, and a share of the chaos"
 	@echo "make chaos   kill a fleet at every boundary, then break it in 500 rounds (ROUNDS=20: fewer): hours"
-	@echo "make soak    let a fleet live a day by a fast clock on both databases, and a hundred workers at once: 15 minutes"
-	@echo "make fuzz    feed every way in with what nobody meant (MINUTES=10, EXAMPLES=300, SEED=..., ONLY=name)"
-	@echo "make live-github REPO=owner/name   walk one issue through a repository of yours on GitHub"
-	@echo "make clis    install the real agents that the tests drive, and the schemas of GitHub (make test does it too)"
-	@echo "make check   format, lint, types, imports, size of packages, commit subjects"
-	@echo "make bench   how often it is fooled, and what it costs beside the bare thing; writes docs/numbers.md"
-	@echo "make docs    write the pages of the reference that are made from the code"
-	@echo "make pictures   take the pictures of the dashboard anew (needs chromium)"
-	@echo "make format  rewrite the code in the house format"
-	@echo "make lock    write requirements*.lock anew, and the list of what is inside"
-	@echo "make audit   ask whether anything that is locked has a known hole"
-	@echo "make wheel   build the wheel twice, and keep it if the bytes are the same"
-	@echo "make dist    what is given to others: wheel, sources, the list of what is inside, SHA256SUMS; tried once"
+	@echo "make soak         Run a fleet for a simulated day on both databases: 15 minutes."
+	@echo "make fuzz         Fuzz every input (MINUTES=10, EXAMPLES=300, SEED=, ONLY=name)."
+	@echo "make live-github  Process one issue of your repository (REPO=owner/name)."
+	@echo "make clis         Install the real agents that tests drive, and GitHub's schemas."
+	@echo "make check        Check format, lint, types, imports, structure, commit subjects."
+	@echo "make bench        Measure accuracy and cost; write docs/numbers.md (PARTS=...)."
+	@echo "make docs         Write the generated reference pages."
+	@echo "make pictures     Take the dashboard pictures (needs chromium)."
+	@echo "make format       Format the code."
+	@echo "make lock         Write requirements*.lock and the SBOM."
+	@echo "make audit        Check locked packages for known vulnerabilities."
+	@echo "make wheel        Build the wheel twice; keep it if the bytes agree."
+	@echo "make dist         Build and try a release: wheel, sources, SBOM, SHA256SUMS."
 
 demo: $(RUNTIME)
 	@$(BIN)/genba demo
@@ -47,16 +46,16 @@ chaos: $(DEV)
 	    $(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/fleet/test_chaos_*.py tests/chaos/test_rounds.py
 	$(BIN)/python -m tests.chaos --rounds $${ROUNDS:-500} --write-ledger $(if $(SEED),--add --seed $(SEED))
 
-# A day of a fleet by a clock that is wound; clocks that are set; a hundred workers.
+# A simulated day, changed clocks, and a hundred workers.
 soak: $(DEV)
 	$(BIN)/python -m bench.soak
 	GENBA_CHAOS=whole GENBA_TEST_FORK=0 $(BIN)/python -m pytest -q tests/fleet/test_clock_jumps.py \
 	    tests/fleet/test_hundred_workers.py
 
-# One seed for all of `make fuzz`: the one that is given, or dice that are thrown when it is first asked for.
+# One seed for all of `make fuzz`: SEED, or a random one.
 FUZZ_SEED = $(eval FUZZ_SEED := $(or $(SEED),$(strip $(shell od -An -N4 -tu4 /dev/urandom))))$(FUZZ_SEED)
 
-# What nobody meant, from a seed that is printed. Atheris lies beside the environment: it has no wheel for every Python.
+# Atheris is installed beside the environment: it has no wheel for every Python.
 fuzz: $(DEV)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --only-binary :all: --require-hashes \
 	    --upgrade --target $(VENV)/fuzz -r tests/fuzz/requirements.lock || echo "not installed: atheris"
@@ -65,7 +64,7 @@ fuzz: $(DEV)
 	$(if $(ONLY)$(ROUNDS),@true,GENBA_FUZZ_EXAMPLES=$(or $(EXAMPLES),300) $(BIN)/python -m pytest -q -n $(JOBS) \
 	    --hypothesis-seed=$(FUZZ_SEED) tests/fuzz)
 
-# Opt-in: it opens an issue and a pull request on a repository of yours. No test needs it.
+# Opens an issue and a pull request on your repository. No test needs it.
 live-github: $(DEV)
 	@$(BIN)/python -m tests.github.live "$(REPO)"
 
@@ -73,7 +72,7 @@ clis: $(DEV)
 	@$(BIN)/python tests/clis/install.py $(VENV)/clis
 	@$(BIN)/python -m tests.github.install $(VENV)/github
 
-# Each process of the tests would read and rewrite all of them for itself: with this, one has done it before.
+# Compiles the tests once, before parallel test processes would each do it.
 collect: $(DEV)
 	@$(BIN)/python -m pytest --collect-only -q | tail -n 1
 
@@ -98,7 +97,7 @@ format: $(DEV)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# Everything, or what is named: make bench PARTS="truth fleet". Each part writes its own ledger, and the page is made of all.
+# All parts, or some: make bench PARTS="truth fleet". Each part writes docs/measured/PART.json and docs/numbers.md.
 bench: $(DEV)
 	$(BIN)/python -m bench --write $(PARTS)
 
@@ -114,7 +113,7 @@ lock: $(DEV)
 	$(COMPILE) pyproject.toml --group dev -o requirements-dev.lock
 	@$(MAKE) --no-print-directory sbom
 
-# What Genba is made of, for whoever looks for a package in it (CycloneDX). The wheel carries it.
+# The SBOM (CycloneDX), which the wheel contains.
 sbom: $(DEV)
 	@$(BIN)/python -m release.sbom
 

@@ -58,7 +58,7 @@ def test_every_law_of_the_security_model_names_a_test(page: Path) -> None:
 
 def test_every_table_of_the_security_model_that_promises_something_names_tests() -> None:
     without = {head for head in tables(ROOT / "SECURITY.md") if not head.endswith("| shown by |")}
-    assert without == {"| version | mended |", "| who | trusted with |"}
+    assert without == {"| who | trusted with |"}
 
 
 def test_the_pictures_are_few_and_small_and_all_are_shown() -> None:
