@@ -9,14 +9,14 @@ import yaml
 from genba.blackboard.tracker.outbox import Outbox
 from genba.domain.tracker.outbox import (
     CloseIssue,
-    Deed,
-    DeedStatus,
     KeepComment,
     MergePullRequest,
     OpenPullRequest,
+    OutboxStatus,
     Pace,
     PostComment,
     Relabel,
+    RemoteChange,
     ReopenIssue,
     SetCardStatus,
 )
@@ -24,7 +24,7 @@ from tests.github.watched import watched
 from tests.project import Project
 from tests.standins.github.server import GitHub
 
-DEEDS: tuple[Deed, ...] = (
+CHANGES: tuple[RemoteChange, ...] = (
     PostComment(issue=1, body="It is done.\n\nAll goals hold.\x1b[31m"),
     Relabel(issue=1, add=("done",), remove=("old",)),
     CloseIssue(issue=1),
@@ -42,9 +42,9 @@ def outbox_of(project: Project) -> Iterator[Outbox]:
         yield Outbox(board.store)
 
 
-def record(project: Project, *deeds: Deed) -> list[int]:
+def record(project: Project, *changes: RemoteChange) -> list[int]:
     with outbox_of(project) as outbox:
-        return [outbox.record(f"deed-{at}", deed, run="worker-1").id for at, deed in enumerate(deeds)]
+        return [outbox.record(f"change-{at}", change, run="worker-1").id for at, change in enumerate(changes)]
 
 
 def refuse(project: Project, number: int, why: str = "the issue is locked") -> None:
@@ -85,7 +85,7 @@ def test_what_is_no_number_is_no_entry(project: Project) -> None:
 
 
 def test_every_kind_of_deed_is_listed_in_its_order_in_words(project: Project) -> None:
-    record(project, *DEEDS)
+    record(project, *CHANGES)
     listed = project.genba("outbox", check=0)
     lines = listed.out.splitlines()
     assert [line.split()[0] for line in lines] == [str(number) for number in range(1, 9)]
@@ -104,11 +104,11 @@ def test_every_kind_of_deed_is_listed_in_its_order_in_words(project: Project) ->
     assert "waits for 1" in lines[1]
     assert "\x1b" not in listed.out
     result = project.genba("outbox", "list", "--json", check=0).json
-    assert [entry["deed"]["deed"] for entry in result["entries"]][:3] == ["comment", "labels", "close"]
+    assert [entry["change"]["kind"] for entry in result["entries"]][:3] == ["comment", "labels", "close"]
 
 
 def test_what_failed_is_shown_with_its_answer_and_what_waits_behind_it(project: Project) -> None:
-    record(project, *DEEDS[:3])
+    record(project, *CHANGES[:3])
     refuse(project, 1)
     listed = project.genba("outbox", check=0)
     assert "✗ failed" in listed.out
@@ -124,7 +124,7 @@ def test_what_failed_is_shown_with_its_answer_and_what_waits_behind_it(project: 
 
 
 def test_a_dry_run_shows_what_would_be_sent_with_its_words_and_changes_nothing(project: Project) -> None:
-    record(project, *DEEDS)
+    record(project, *CHANGES)
     refuse(project, 1)
     shown = project.genba("outbox", "send", "--dry-run", check=0).out
     assert "genba/3-tea" in shown
@@ -137,7 +137,7 @@ def test_a_dry_run_shows_what_would_be_sent_with_its_words_and_changes_nothing(p
 
 
 def test_a_person_retries_or_drops_what_failed(project: Project) -> None:
-    record(project, *DEEDS[:2])
+    record(project, *CHANGES[:2])
     refuse(project, 1)
     assert project.genba("outbox", "retry", "1", check=0).out == "to be tried again: 1\n"
     assert project.genba("outbox", "retry", "--all", check=0).out.startswith("nothing failed")
@@ -158,14 +158,14 @@ def test_a_person_retries_or_drops_what_failed(project: Project) -> None:
 
 
 def test_what_does_not_happen_is_said_of_every_kind(project: Project) -> None:
-    for number in record(project, *DEEDS):
+    for number in record(project, *CHANGES):
         result = project.genba("outbox", "drop", str(number), check=0).out
         assert result.startswith(f"entry {number} is dropped: ")
         assert len(result) > len(f"entry {number} is dropped: \n")
 
 
 def test_an_agent_neither_sends_nor_drops(project: Project) -> None:
-    record(project, *DEEDS[:1])
+    record(project, *CHANGES[:1])
     project.environment["GENBA_RUN"] = "worker-1"
     for words in (("drop", "1"), ("retry", "1"), ("send",)):
         assert "an agent may not" in project.genba("outbox", *words, check=5).err
@@ -173,28 +173,28 @@ def test_an_agent_neither_sends_nor_drops(project: Project) -> None:
 
 
 def test_a_project_that_does_not_live_on_github_has_nowhere_to_send(project: Project) -> None:
-    record(project, *DEEDS[:1])
+    record(project, *CHANGES[:1])
     assert "genba init --github" in project.genba("outbox", "send", check=5).err
 
 
 def test_what_waits_is_sent_once_and_told(project: Project, hub: GitHub) -> None:
     on_github(project, hub)
     project.environment["GENBA_GITHUB_TOKEN"] = "ghp_of_octocat"
-    record(project, *DEEDS[:3])
+    record(project, *CHANGES[:3])
     sent = project.genba("outbox", "send", check=0)
     assert [line.split()[:3] for line in sent.out.splitlines()] == [["●", str(number), "#1"] for number in (1, 2, 3)]
     issue = hub.issue("acme/shop", 1)
     assert issue.state == "closed"
     assert "the outbox is empty" in project.genba("outbox", "send", check=0).err
     with outbox_of(project) as outbox:
-        assert [entry.status for entry in outbox.list(all=True)] == [DeedStatus.DONE] * 3
+        assert [entry.status for entry in outbox.list(all=True)] == [OutboxStatus.DONE] * 3
     assert "ghp_of_octocat" not in sent.out + sent.err
 
 
 def test_credentials_that_are_not_taken_keep_everything_in_the_outbox(project: Project, hub: GitHub) -> None:
     on_github(project, hub)
     project.environment["GENBA_GITHUB_TOKEN"] = "ghp_of_nobody"
-    record(project, *DEEDS[:2])
+    record(project, *CHANGES[:2])
     result = project.genba("outbox", "send", check=3)
     assert "2 changes stay in the outbox." in result.err
     assert "ghp_of_nobody" not in result.out + result.err

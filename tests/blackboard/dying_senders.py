@@ -22,12 +22,12 @@ from genba.connections.clock import SystemClock
 from genba.coordination.tracker.outbox_sender import Sender
 from genba.definitions.project.tracker_section import GitHubSettings
 from genba.domain.errors import RemoteUnavailable
-from genba.domain.tracker.outbox import CloseIssue, Deed, PostComment, Relabel
+from genba.domain.tracker.outbox import CloseIssue, PostComment, Relabel, RemoteChange
 from genba.testing.doubles import ManualClock
-from genba.testing.outbox_doubles import Fault, MemoryDeeds
+from genba.testing.outbox_doubles import Fault, MemoryChanges
 from tests.blackboard.outboxes import NOON
 
-DEEDS: tuple[tuple[str, Deed], ...] = (
+DEEDS: tuple[tuple[str, RemoteChange], ...] = (
     ("c1", PostComment(issue=1, body="one")),
     ("close", CloseIssue(issue=2)),
     ("labels", Relabel(issue=1, add=("new",))),
@@ -86,16 +86,16 @@ def send(address: str, project: str, file: Path, life: int, deadly: int) -> None
     manual, real = ManualClock(), SystemClock()
     begun = manual.elapsed()
     board = Blackboard.open(place_of(address, project), project)
-    deeds = MemoryDeeds(file=file, issues=(1, 2), at=at)
+    changes = MemoryChanges(file=file, issues=(1, 2), at=at)
     if life == 0:
-        deeds.faults.append(Fault(error=RemoteUnavailable("502 Bad Gateway"), after=True))
+        changes.faults.append(Fault(error=RemoteUnavailable("502 Bad Gateway"), after=True))
     if life == RACING:
         outbox = DyingOutbox(board, None, at)
         settings = GitHubSettings(repository="acme/shop", mutation_pause_seconds=0)
-        sender = Sender(outbox, deeds, settings, real)
+        sender = Sender(outbox, changes, settings, real)
     else:
         outbox = DyingOutbox(board, lambda: NOON + timedelta(seconds=life * 10 + manual.elapsed() - begun), at)
-        sender = Sender(outbox, deeds, GitHubSettings(repository="acme/shop"), manual)
+        sender = Sender(outbox, changes, GitHubSettings(repository="acme/shop"), manual)
     asyncio.run(sender.send())
     board.close()
 
@@ -121,14 +121,14 @@ def record(address: str, project: str, times: int = 1) -> None:
     with Blackboard.open(place_of(address, project), project) as board:
         outbox = Outbox(board.store)
         for time in range(times):
-            for key, deed in DEEDS:
-                outbox.record(f"{key}-{time}", deed)
+            for key, change in DEEDS:
+                outbox.record(f"{key}-{time}", change)
 
 
 def told(address: str, project: str, file: Path, deaths: int) -> Told:
     with Blackboard.open(place_of(address, project), project) as board:
         statuses = [str(entry.status) for entry in Outbox(board.store).list(all=True)]
-    return Told(deaths=deaths, keys=MemoryDeeds(file=file).keys, statuses=statuses)
+    return Told(deaths=deaths, keys=MemoryChanges(file=file).keys, statuses=statuses)
 
 
 def each_point_once(address: str, folder: Path) -> list[Told]:

@@ -26,9 +26,9 @@ class Desk:
     def now(self) -> datetime:
         return NOON + timedelta(seconds=self.clock.elapsed() - self.begun) + self.set_by
 
-    def sender(self, deeds: RemoteChanges, *, pause: float = 1.0, per_hour: int = 500) -> Sender:
+    def sender(self, changes: RemoteChanges, *, pause: float = 1.0, per_hour: int = 500) -> Sender:
         settings = GitHubSettings(repository="acme/shop", mutation_pause_seconds=pause, mutations_per_hour=per_hour)
-        return Sender(self.outbox, deeds, settings, self.clock)
+        return Sender(self.outbox, changes, settings, self.clock)
 
     def comment(self, key: str, issue: int = 1) -> int:
         return self.outbox.record(key, PostComment(issue=issue, body=f"This is {key}.")).id

@@ -144,6 +144,6 @@ def test_of_an_issue_that_lives_elsewhere_it_goes_out_by_the_outbox(board: Black
     for _ in range(2):
         kept.say(2, ACTIONS, "blocked", "digest")
     comment, labels = Outbox(board.store).list()
-    assert comment.deed == KeepComment(issue=2, name="facilitator", body="**State: blocked**")
+    assert comment.change == KeepComment(issue=2, name="facilitator", body="**State: blocked**")
     assert labels.lane == comment.lane == "issue:2"
     assert board.comments(2) == []

@@ -26,17 +26,17 @@ from genba.domain.errors import (
 )
 from genba.domain.tracker.outbox import (
     CloseIssue,
-    Deed,
-    DeedStatus,
     DeliveryReceipt,
     KeepComment,
     OutboxEntry,
+    OutboxStatus,
     Pace,
     PostComment,
     Relabel,
+    RemoteChange,
 )
 from genba.testing.outbox_conformance import DeedsSuite
-from genba.testing.outbox_doubles import Fault, MemoryDeeds
+from genba.testing.outbox_doubles import Fault, MemoryChanges
 from tests.blackboard.acting import HUMAN, add
 from tests.blackboard.outboxes import Desk
 
@@ -45,8 +45,8 @@ HELLO = PostComment(issue=1, body="Hello.")
 
 class TestMemoryDeeds(DeedsSuite):
     @pytest.fixture
-    def deeds(self) -> MemoryDeeds:
-        return MemoryDeeds()
+    def changes(self) -> MemoryChanges:
+        return MemoryChanges()
 
     @pytest.fixture
     def head(self) -> str:
@@ -72,11 +72,11 @@ def test_a_deed_is_recorded_together_with_the_change_that_asks_for_it_or_not_at_
         board.store.write(change_of_mind)
     assert desk.outbox.list(all=True) == ()
     entry = board.store.write(lambda tx: rows.record(tx, "hello", HELLO, run="worker-1"))
-    assert (entry.key, entry.deed, entry.lane, entry.status, entry.run) == (
+    assert (entry.key, entry.change, entry.lane, entry.status, entry.run) == (
         "hello",
         HELLO,
         "issue:1",
-        DeedStatus.PENDING,
+        OutboxStatus.PENDING,
         "worker-1",
     )
 
@@ -84,41 +84,41 @@ def test_a_deed_is_recorded_together_with_the_change_that_asks_for_it_or_not_at_
 def test_the_first_deed_of_a_key_counts_however_often_it_is_asked_for(desk: Desk) -> None:
     first = desk.outbox.record("hello", HELLO)
     again = desk.outbox.record("hello", PostComment(issue=1, body="Hello, later."))
-    assert (again.id, again.deed) == (first.id, HELLO)
+    assert (again.id, again.change) == (first.id, HELLO)
     assert len(desk.outbox.list()) == 1
 
 
 async def test_a_comment_that_is_kept_takes_the_newest_words_and_is_sent_again_where_others_were_sent(
     desk: Desk,
 ) -> None:
-    deeds = MemoryDeeds()
+    changes = MemoryChanges()
     for words in ("one", "two"):
         desk.outbox.record("kept", KeepComment(issue=1, name="status", body=words))
     assert len(desk.outbox.list()) == 1
-    await desk.sender(deeds).send()
+    await desk.sender(changes).send()
     desk.outbox.record("kept", KeepComment(issue=1, name="status", body="two"))
     assert desk.outbox.left() == 0
     desk.outbox.record("kept", KeepComment(issue=1, name="status", body="three"))
-    await desk.sender(deeds).send()
-    assert [effect.deed for effect in deeds.effects] == [
+    await desk.sender(changes).send()
+    assert [effect.change for effect in changes.effects] == [
         KeepComment(issue=1, name="status", body="two"),
         KeepComment(issue=1, name="status", body="three"),
     ]
-    assert deeds.comments_of(1) == ["three"]
+    assert changes.comments_of(1) == ["three"]
 
 
 async def test_newer_words_of_a_kept_comment_are_not_lost_while_older_ones_are_being_sent(desk: Desk) -> None:
-    class Slow(MemoryDeeds):
-        async def do(self, deed: Deed, key: str) -> DeliveryReceipt:
-            made = await super().do(deed, key)
+    class Slow(MemoryChanges):
+        async def apply(self, change: RemoteChange, key: str) -> DeliveryReceipt:
+            made = await super().apply(change, key)
             if len(self.effects) == 1:
                 desk.outbox.record("kept", KeepComment(issue=1, name="status", body="newer"))
             return made
 
-    deeds = Slow()
+    changes = Slow()
     desk.outbox.record("kept", KeepComment(issue=1, name="status", body="older"))
-    result = await desk.sender(deeds).send()
-    assert deeds.comments_of(1) == ["newer"]
+    result = await desk.sender(changes).send()
+    assert changes.comments_of(1) == ["newer"]
     assert result.left == 0
 
 
@@ -139,45 +139,45 @@ def test_a_deed_belongs_to_the_task_of_its_issue_where_there_is_one(board: Black
 
 
 async def test_deeds_are_sent_in_the_order_in_which_they_were_recorded(desk: Desk) -> None:
-    deeds = MemoryDeeds(issues=(1, 2))
+    changes = MemoryChanges(issues=(1, 2))
     for number, issue in enumerate((1, 2, 1, 2, 1), 1):
         desk.comment(f"c{number}", issue)
-    result = await desk.sender(deeds).send()
-    assert deeds.keys == ["c1", "c2", "c3", "c4", "c5"]
-    assert [entry.key for entry in result.sent] == deeds.keys
+    result = await desk.sender(changes).send()
+    assert changes.keys == ["c1", "c2", "c3", "c4", "c5"]
+    assert [entry.key for entry in result.sent] == changes.keys
     assert (result.left, result.until, result.why) == (0, "", "")
     entry = desk.outbox.show(result.sent[0].id)
-    assert (entry.status, entry.attempts) == (DeedStatus.DONE, 1)
-    assert entry.made == DeliveryReceipt(address="memory://issue/1", number=1)
+    assert (entry.status, entry.attempts) == (OutboxStatus.DONE, 1)
+    assert entry.receipt == DeliveryReceipt(address="memory://issue/1", number=1)
 
 
 async def test_what_is_refused_fails_and_holds_its_lane_while_the_others_go_on(desk: Desk) -> None:
-    deeds = MemoryDeeds(issues=(1, 2))
-    deeds.faults.append(Fault(error=UnrecoverableError("the issue is locked")))
+    changes = MemoryChanges(issues=(1, 2))
+    changes.faults.append(Fault(error=UnrecoverableError("the issue is locked")))
     first, second, other = desk.comment("c1"), desk.comment("c2"), desk.comment("c3", 2)
-    result = await desk.sender(deeds).send()
-    assert deeds.keys == ["c3"]
+    result = await desk.sender(changes).send()
+    assert changes.keys == ["c3"]
     assert [entry.id for entry in result.failed] == [first]
     assert [(entry.id, entry.status) for entry in desk.outbox.list()] == [
-        (first, DeedStatus.FAILED),
-        (second, DeedStatus.PENDING),
+        (first, OutboxStatus.FAILED),
+        (second, OutboxStatus.PENDING),
     ]
     assert desk.outbox.show(first).error == "the issue is locked"
-    assert desk.outbox.show(other).status is DeedStatus.DONE
-    assert desk.outbox.retry(first).status is DeedStatus.PENDING
-    await desk.sender(deeds).send()
-    assert deeds.keys == ["c3", "c1", "c2"]
+    assert desk.outbox.show(other).status is OutboxStatus.DONE
+    assert desk.outbox.retry(first).status is OutboxStatus.PENDING
+    await desk.sender(changes).send()
+    assert changes.keys == ["c3", "c1", "c2"]
 
 
 async def test_what_is_dropped_is_never_sent_and_lets_the_next_one_pass(desk: Desk) -> None:
-    deeds = MemoryDeeds()
-    deeds.faults.append(Fault(error=UnrecoverableError("the issue is locked")))
+    changes = MemoryChanges()
+    changes.faults.append(Fault(error=UnrecoverableError("the issue is locked")))
     first, _ = desk.comment("c1"), desk.comment("c2")
-    await desk.sender(deeds).send()
+    await desk.sender(changes).send()
     dropped = desk.outbox.drop(first, HUMAN)
-    assert (dropped.status, dropped.error) == (DeedStatus.DROPPED, "dropped by ada")
-    await desk.sender(deeds).send()
-    assert deeds.keys == ["c2"]
+    assert (dropped.status, dropped.error) == (OutboxStatus.DROPPED, "dropped by ada")
+    await desk.sender(changes).send()
+    assert changes.keys == ["c2"]
     with pytest.raises(StateConflictError):
         desk.outbox.drop(first, HUMAN)
     with pytest.raises(StateConflictError):
@@ -187,14 +187,14 @@ async def test_what_is_dropped_is_never_sent_and_lets_the_next_one_pass(desk: De
 
 
 async def test_who_waits_for_one_deed_sends_what_stands_before_it_and_nothing_else(desk: Desk) -> None:
-    deeds = MemoryDeeds(issues=(1, 2))
+    changes = MemoryChanges(issues=(1, 2))
     for number in range(1, 9):
         desk.comment(f"other{number}", 2)
     desk.comment("before")
     desk.comment("this")
     desk.comment("after")
-    result = await desk.sender(deeds).send(key="this")
-    assert deeds.keys == ["before", "this"]
+    result = await desk.sender(changes).send(key="this")
+    assert changes.keys == ["before", "this"]
     assert result.left == 9
 
 
@@ -205,77 +205,77 @@ async def test_who_waits_for_one_deed_sends_what_stands_before_it_and_nothing_el
 async def test_after_an_error_that_proves_nothing_a_deed_is_looked_for_before_it_is_sent_again(
     desk: Desk, after: bool
 ) -> None:
-    deeds = MemoryDeeds()
-    deeds.faults += [Fault(error=RemoteUnavailable("502 Bad Gateway"), after=after)]
+    changes = MemoryChanges()
+    changes.faults += [Fault(error=RemoteUnavailable("502 Bad Gateway"), after=after)]
     desk.comment("c1")
     desk.comment("c2")
-    result = await desk.sender(deeds).send()
-    assert deeds.keys == ["c1", "c2"]
-    assert deeds.looks == 1
+    result = await desk.sender(changes).send()
+    assert changes.keys == ["c1", "c2"]
+    assert changes.looks == 1
     first = result.sent[0]
-    assert first.made is not None
-    assert (first.made.found, first.attempts) == (after, 1 if after else 2)
+    assert first.receipt is not None
+    assert (first.receipt.existed, first.attempts) == (after, 1 if after else 2)
     assert desk.clock.elapsed() - desk.begun >= 5
 
 
 async def test_a_deed_that_others_do_often_first_is_looked_for_before_the_first_attempt(desk: Desk) -> None:
-    deeds = MemoryDeeds()
-    await deeds.do(CloseIssue(issue=1), "somebody")
+    changes = MemoryChanges()
+    await changes.apply(CloseIssue(issue=1), "somebody")
     desk.outbox.record("close", CloseIssue(issue=1))
-    await desk.sender(deeds).send()
-    assert deeds.keys == ["somebody"]
+    await desk.sender(changes).send()
+    assert changes.keys == ["somebody"]
 
 
 async def test_a_deed_that_always_breaks_keeps_no_other_lane_from_going_on(desk: Desk) -> None:
-    class Broken(MemoryDeeds):
-        async def do(self, deed: Deed, key: str) -> DeliveryReceipt:
+    class Broken(MemoryChanges):
+        async def apply(self, change: RemoteChange, key: str) -> DeliveryReceipt:
             if key == "broken":
                 raise RemoteUnavailable("502 Bad Gateway")
-            return await super().do(deed, key)
+            return await super().apply(change, key)
 
-    deeds = Broken(issues=(1, 2))
+    changes = Broken(issues=(1, 2))
     desk.comment("broken")
     for number in range(1, 20):
         desk.comment(f"c{number}", 2)
-    result = await desk.sender(deeds).send(patience=600)
-    assert deeds.keys == [f"c{number}" for number in range(1, 20)]
+    result = await desk.sender(changes).send(patience=600)
+    assert changes.keys == [f"c{number}" for number in range(1, 20)]
     assert result.left == 1
     assert result.why == "502 Bad Gateway"
 
 
 async def test_what_nobody_foresaw_fails_without_its_words(desk: Desk) -> None:
-    deeds = MemoryDeeds()
-    deeds.faults.append(Fault(error=ValueError("token ghp_abc")))
+    changes = MemoryChanges()
+    changes.faults.append(Fault(error=ValueError("token ghp_abc")))
     number = desk.comment("c1")
-    await desk.sender(deeds).send()
+    await desk.sender(changes).send()
     entry = desk.outbox.show(number)
-    assert entry.status is DeedStatus.FAILED
+    assert entry.status is OutboxStatus.FAILED
     assert entry.error == "what nobody foresaw: ValueError"
 
 
 async def test_somebody_who_is_cut_off_in_the_middle_leaves_it_to_be_looked_for(desk: Desk) -> None:
     begun = asyncio.Event()
 
-    class Hanging(MemoryDeeds):
-        async def do(self, deed: Deed, key: str) -> DeliveryReceipt:
-            made = await super().do(deed, key)
+    class Hanging(MemoryChanges):
+        async def apply(self, change: RemoteChange, key: str) -> DeliveryReceipt:
+            made = await super().apply(change, key)
             begun.set()
             await asyncio.Event().wait()
             return made
 
     desk.comment("c1")
-    deeds = Hanging()
-    sending = asyncio.ensure_future(desk.sender(deeds).send())
+    changes = Hanging()
+    sending = asyncio.ensure_future(desk.sender(changes).send())
     await begun.wait()
     sending.cancel()
     with pytest.raises(asyncio.CancelledError):
         await sending
-    rest = MemoryDeeds()
-    rest._effects = deeds._effects
+    rest = MemoryChanges()
+    rest._effects = changes._effects
     result = await desk.sender(rest).send()
     assert rest.keys == ["c1"]
-    assert result.sent[0].made is not None
-    assert result.sent[0].made.found
+    assert result.sent[0].receipt is not None
+    assert result.sent[0].receipt.existed
 
 
 async def test_somebody_who_is_cut_off_before_anything_is_sent_gives_the_lease_back(
@@ -293,7 +293,7 @@ async def test_somebody_who_is_cut_off_before_anything_is_sent_gives_the_lease_b
             return turn
 
     desk.comment("c1")
-    deeds, sender = MemoryDeeds(), desk.sender(MemoryDeeds())
+    changes, sender = MemoryChanges(), desk.sender(MemoryChanges())
     sender.outbox = Slow(board.store, desk.now)
     sending = asyncio.ensure_future(sender.send())
     await waiting.wait()
@@ -301,8 +301,8 @@ async def test_somebody_who_is_cut_off_before_anything_is_sent_gives_the_lease_b
     loop.call_later(0.01, go_on.set)
     with pytest.raises(asyncio.CancelledError):
         await sending
-    result = await desk.sender(deeds).send(patience=1)
-    assert deeds.keys == ["c1"]
+    result = await desk.sender(changes).send(patience=1)
+    assert changes.keys == ["c1"]
     assert result.left == 0
 
 
@@ -312,13 +312,13 @@ async def test_a_database_that_is_away_after_the_effect_doubles_nothing(board: B
             raise UnavailableError("the database is away")
 
     desk.comment("c1")
-    deeds = MemoryDeeds()
-    sender = desk.sender(deeds)
+    changes = MemoryChanges()
+    sender = desk.sender(changes)
     sender.outbox = Away(board.store, desk.now)
     with pytest.raises(UnavailableError):
         await sender.send()
-    result = await desk.sender(deeds).send(patience=10)
-    assert deeds.keys == ["c1"]
+    result = await desk.sender(changes).send(patience=10)
+    assert changes.keys == ["c1"]
     assert result.left == 0
 
 
@@ -328,119 +328,119 @@ async def test_a_database_that_is_away_after_the_effect_doubles_nothing(board: B
 async def test_a_pause_is_kept_between_two_changes_also_by_different_processes(
     desk: Desk, open_board: Callable[..., Blackboard]
 ) -> None:
-    deeds, times = MemoryDeeds(), []
-    deeds.at = lambda point: times.append(desk.clock.elapsed()) if point == "do" else None
+    changes, times = MemoryChanges(), []
+    changes.at = lambda point: times.append(desk.clock.elapsed()) if point == "do" else None
     for number in range(1, 7):
         desk.comment(f"c{number}")
     for number in range(1, 7):
         other = Desk(open_board(), desk.clock)
         other.begun = desk.begun
-        await other.sender(deeds).send(key=f"c{number}")
-    assert deeds.keys == [f"c{number}" for number in range(1, 7)]
+        await other.sender(changes).send(key=f"c{number}")
+    assert changes.keys == [f"c{number}" for number in range(1, 7)]
     assert [later - earlier for earlier, later in itertools.pairwise(times)] == [1.0] * 5
 
 
 async def test_so_many_changes_an_hour_and_no_more_are_sent(desk: Desk) -> None:
-    deeds, times = MemoryDeeds(), []
-    deeds.at = lambda point: times.append(desk.clock.elapsed()) if point == "do" else None
+    changes, times = MemoryChanges(), []
+    changes.at = lambda point: times.append(desk.clock.elapsed()) if point == "do" else None
     for number in range(25):
         desk.comment(f"c{number}")
-    await desk.sender(deeds, per_hour=10).send(patience=60)
-    assert len(deeds.keys) == 10
+    await desk.sender(changes, per_hour=10).send(patience=60)
+    assert len(changes.keys) == 10
     outlook = desk.outbox.outlook(Pace(per_hour=10))
     assert outlook.why == "at most 10 changes an hour are sent"
-    await desk.sender(deeds, per_hour=10).send()
-    assert len(deeds.keys) == 25
+    await desk.sender(changes, per_hour=10).send()
+    assert len(changes.keys) == 25
     for start in times:
         assert sum(1 for other in times if start <= other < start + 3600) <= 10
 
 
 async def test_a_deed_of_several_requests_counts_as_many(desk: Desk) -> None:
-    deeds = MemoryDeeds()
+    changes = MemoryChanges()
     desk.outbox.record("labels", Relabel(issue=1, add=("a",), remove=("b", "c")))
     desk.comment("c1")
     begun = desk.clock.elapsed()
-    await desk.sender(deeds).send()
+    await desk.sender(changes).send()
     assert desk.clock.elapsed() - begun == 3.0
 
 
 @pytest.mark.parametrize("hours", [-30, -1, 1, 30])
 async def test_a_clock_that_is_set_makes_nobody_wait_for_ever_and_doubles_nothing(desk: Desk, hours: int) -> None:
-    deeds = MemoryDeeds()
-    deeds.faults.append(Fault(error=RateLimited("slow down", retry_after=600)))
+    changes = MemoryChanges()
+    changes.faults.append(Fault(error=RateLimited("slow down", retry_after=600)))
     for number in range(12):
         desk.comment(f"c{number}")
-    await desk.sender(deeds, per_hour=10).send(patience=60)
+    await desk.sender(changes, per_hour=10).send(patience=60)
     desk.set_by = timedelta(hours=hours)
     begun = desk.clock.elapsed()
-    result = await desk.sender(deeds, per_hour=10).send()
+    result = await desk.sender(changes, per_hour=10).send()
     assert result.left == 0
-    assert deeds.keys == [f"c{number}" for number in range(12)]
+    assert changes.keys == [f"c{number}" for number in range(12)]
     assert desk.clock.elapsed() - begun <= 3 * 3600
 
 
 async def test_patience_is_the_most_that_is_waited(desk: Desk) -> None:
-    deeds = MemoryDeeds()
+    changes = MemoryChanges()
     for number in range(1, 9):
         desk.comment(f"c{number}")
-    result = await desk.sender(deeds).send(patience=3)
-    assert len(deeds.keys) == 4
+    result = await desk.sender(changes).send(patience=3)
+    assert len(changes.keys) == 4
     assert (result.left, result.why) == (4, "the pause between two changes")
-    assert (await desk.sender(deeds).send(patience=0)).sent == ()
-    assert (await desk.sender(deeds).send(longest_wait=2)).left == 0
+    assert (await desk.sender(changes).send(patience=0)).sent == ()
+    assert (await desk.sender(changes).send(longest_wait=2)).left == 0
 
 
 # ── limits, outages, credentials ─────────────────────────────────────────────────────────────────────────────────────
 
 
 async def test_a_rate_limit_keeps_everything_waiting_until_its_time_whoever_asks(desk: Desk) -> None:
-    deeds = MemoryDeeds(issues=(1, 2))
-    deeds.faults.append(Fault(error=RateLimited("slow down", retry_after=900)))
+    changes = MemoryChanges(issues=(1, 2))
+    changes.faults.append(Fault(error=RateLimited("slow down", retry_after=900)))
     first = desk.comment("c1")
     desk.comment("c2", 2)
-    result = await desk.sender(deeds).send(patience=60)
+    result = await desk.sender(changes).send(patience=60)
     assert (result.left, result.why, result.until) == (2, "slow down", "2026-11-16T12:15:00.000000Z")
     desk.outbox.retry(first)
     desk.outbox.unpause()
-    assert (await desk.sender(deeds).send(patience=60)).sent == ()
-    assert deeds.looks == 0
-    await desk.sender(deeds).send()
-    assert deeds.keys == ["c1", "c2"]
+    assert (await desk.sender(changes).send(patience=60)).sent == ()
+    assert changes.looks == 0
+    await desk.sender(changes).send()
+    assert changes.keys == ["c1", "c2"]
     assert desk.clock.elapsed() - desk.begun >= 900
 
 
 async def test_credentials_that_are_not_taken_lose_nothing_and_are_said(desk: Desk) -> None:
-    deeds = MemoryDeeds()
-    deeds.faults.append(Fault(error=AccessRefusedError("GitHub does not take the token")))
+    changes = MemoryChanges()
+    changes.faults.append(Fault(error=AccessRefusedError("GitHub does not take the token")))
     desk.comment("c1")
     desk.comment("c2")
-    result = await desk.sender(deeds).send()
+    result = await desk.sender(changes).send()
     assert (result.refused, result.left) == ("GitHub does not take the token", 2)
-    assert (await desk.sender(deeds).send(patience=30)).why == "GitHub does not take the token"
+    assert (await desk.sender(changes).send(patience=30)).why == "GitHub does not take the token"
     desk.outbox.unpause()
-    await desk.sender(deeds).send(patience=30)
-    assert deeds.keys == ["c1", "c2"]
+    await desk.sender(changes).send(patience=30)
+    assert changes.keys == ["c1", "c2"]
 
 
 async def test_what_alone_is_not_allowed_keeps_nothing_else_from_being_sent(desk: Desk) -> None:
-    deeds = MemoryDeeds(issues=(1, 2))
-    deeds.faults.append(Fault(error=NotAllowedError("the token may not do this")))
+    changes = MemoryChanges(issues=(1, 2))
+    changes.faults.append(Fault(error=NotAllowedError("the token may not do this")))
     desk.comment("c1", issue=1)
     desk.comment("c2", issue=1)
     desk.comment("c3", issue=2)
-    result = await desk.sender(deeds).send()
+    result = await desk.sender(changes).send()
     assert (result.refused, result.left) == ("the token may not do this", 2)
-    assert deeds.keys == ["c3"]
+    assert changes.keys == ["c3"]
     desk.outbox.retry_all()
-    assert (await desk.sender(deeds).send()).left == 0
-    assert deeds.keys == ["c3", "c1", "c2"]
+    assert (await desk.sender(changes).send()).left == 0
+    assert changes.keys == ["c3", "c1", "c2"]
 
 
 async def test_who_waits_for_what_is_not_allowed_is_told_at_once(desk: Desk) -> None:
-    deeds = MemoryDeeds()
-    deeds.faults.append(Fault(error=NotAllowedError("the token may not do this")))
+    changes = MemoryChanges()
+    changes.faults.append(Fault(error=NotAllowedError("the token may not do this")))
     desk.comment("c1")
-    result = await desk.sender(deeds).send(900, key="c1")
+    result = await desk.sender(changes).send(900, key="c1")
     assert result.refused == "the token may not do this"
     assert desk.clock.elapsed() - desk.begun < 10
 
@@ -451,20 +451,20 @@ async def test_who_waits_for_what_is_not_allowed_is_told_at_once(desk: Desk) -> 
 async def test_two_who_send_at_once_send_each_deed_once_and_one_at_a_time(desk: Desk) -> None:
     at_work = []
 
-    class Watched(MemoryDeeds):
-        async def do(self, deed: Deed, key: str) -> DeliveryReceipt:
+    class Watched(MemoryChanges):
+        async def apply(self, change: RemoteChange, key: str) -> DeliveryReceipt:
             at_work.append(key)
             for _ in range(3):
                 await asyncio.sleep(0)
             assert at_work == [key]
             at_work.remove(key)
-            return await super().do(deed, key)
+            return await super().apply(change, key)
 
-    deeds = Watched()
+    changes = Watched()
     for number in range(12):
         desk.comment(f"c{number}")
-    results = await asyncio.gather(*(desk.sender(deeds).send() for _ in range(3)))
-    assert deeds.keys == [f"c{number}" for number in range(12)]
+    results = await asyncio.gather(*(desk.sender(changes).send() for _ in range(3)))
+    assert changes.keys == [f"c{number}" for number in range(12)]
     assert sum(len(result.sent) for result in results) == 12
 
 
@@ -495,7 +495,7 @@ def test_what_is_being_sent_cannot_be_dropped(desk: Desk) -> None:
     with pytest.raises(StateConflictError):
         desk.outbox.drop(number, HUMAN)
     desk.clock.time += 61
-    assert desk.outbox.drop(number, HUMAN).status is DeedStatus.DROPPED
+    assert desk.outbox.drop(number, HUMAN).status is OutboxStatus.DROPPED
 
 
 def test_the_time_of_the_server_counts_where_there_is_one(board: Blackboard) -> None:

@@ -17,10 +17,17 @@ from genba.domain.errors import (
 from genba.domain.sessions.workspaces import PullRequest
 from genba.domain.tasks.task import Actor, ActorKind, TaskDraft, TaskStatus
 from genba.domain.tracker.issues import IssueChange
-from genba.domain.tracker.outbox import CloseIssue, DeedStatus, MergePullRequest, OpenPullRequest, PostComment, Relabel
+from genba.domain.tracker.outbox import (
+    CloseIssue,
+    MergePullRequest,
+    OpenPullRequest,
+    OutboxStatus,
+    PostComment,
+    Relabel,
+)
 from genba.domain.tracker.remote import PullRequestState, TrackedPullRequest
 from genba.testing.conformance import ForgeSuite, TrackerSuite
-from genba.testing.outbox_doubles import Fault, MemoryDeeds
+from genba.testing.outbox_doubles import Fault, MemoryChanges
 from tests.blackboard.acting import HUMAN, add, review
 from tests.blackboard.outboxes import Desk
 
@@ -55,25 +62,25 @@ def desk(board: Blackboard) -> Desk:
 
 
 @pytest.fixture
-def deeds() -> MemoryDeeds:
-    return MemoryDeeds()
+def changes() -> MemoryChanges:
+    return MemoryChanges()
 
 
 @pytest.fixture
-def tracker(board: Blackboard, desk: Desk, deeds: MemoryDeeds) -> OutboxTracker:
-    return OutboxTracker(board, desk.sender(deeds), "worker-1")
+def tracker(board: Blackboard, desk: Desk, changes: MemoryChanges) -> OutboxTracker:
+    return OutboxTracker(board, desk.sender(changes), "worker-1")
 
 
 @pytest.fixture
-def forge(desk: Desk, deeds: MemoryDeeds) -> OutboxForge:
-    return OutboxForge(desk.outbox, desk.sender(deeds), "worker-1")
+def forge(desk: Desk, changes: MemoryChanges) -> OutboxForge:
+    return OutboxForge(desk.outbox, desk.sender(changes), "worker-1")
 
 
 class TestOutboxTracker(TrackerSuite):
     @pytest.fixture
-    def tracker(self, board: Blackboard, desk: Desk, deeds: MemoryDeeds) -> OutboxTracker:
+    def tracker(self, board: Blackboard, desk: Desk, changes: MemoryChanges) -> OutboxTracker:
         review(board, 1)
-        return OutboxTracker(board, desk.sender(deeds))
+        return OutboxTracker(board, desk.sender(changes))
 
 
 class TestOutboxForge(ForgeSuite):
@@ -84,13 +91,13 @@ class TestOutboxForge(ForgeSuite):
 
 
 async def test_a_change_of_an_issue_goes_out_once_with_all_that_belongs_to_it(
-    board: Blackboard, desk: Desk, deeds: MemoryDeeds, tracker: OutboxTracker
+    board: Blackboard, desk: Desk, changes: MemoryChanges, tracker: OutboxTracker
 ) -> None:
     review(board, 1)
     change = IssueChange(add_labels=("done", "docs"), remove_labels=("old", "gone"), comment="It is done.", close=True)
     for _ in range(2):
         await tracker.change(1, change)
-    assert [effect.deed for effect in deeds.effects] == [
+    assert [effect.change for effect in changes.effects] == [
         Relabel(issue=1, add=("done",), remove=("old",)),
         PostComment(issue=1, body="It is done."),
         CloseIssue(issue=1),
@@ -99,29 +106,29 @@ async def test_a_change_of_an_issue_goes_out_once_with_all_that_belongs_to_it(
     assert board.get(1).status is TaskStatus.DONE
 
 
-async def test_a_label_that_comes_and_goes_is_sent_each_time(deeds: MemoryDeeds, tracker: OutboxTracker) -> None:
+async def test_a_label_that_comes_and_goes_is_sent_each_time(changes: MemoryChanges, tracker: OutboxTracker) -> None:
     on, off = IssueChange(add_labels=("busy",)), IssueChange(remove_labels=("busy",))
     for change in (on, off, on):
         await tracker.change(1, change)
-    assert len(deeds.effects) == 3
-    assert "busy" in deeds.labels_of(1)
+    assert len(changes.effects) == 3
+    assert "busy" in changes.labels_of(1)
 
 
 async def test_an_issue_that_the_tracker_shows_as_closed_is_not_closed_again(
-    board: Blackboard, deeds: MemoryDeeds, tracker: OutboxTracker
+    board: Blackboard, changes: MemoryChanges, tracker: OutboxTracker
 ) -> None:
     review(board, 1)
     board.store.write(lambda tx: tx.do(_CLOSED, project=tx.project))
     await tracker.change(1, IssueChange(close=True))
-    assert deeds.effects == []
+    assert changes.effects == []
 
 
 async def test_what_becomes_of_a_task_of_genba_is_nothing_to_the_tracker(
-    board: Blackboard, deeds: MemoryDeeds, tracker: OutboxTracker
+    board: Blackboard, changes: MemoryChanges, tracker: OutboxTracker
 ) -> None:
     own = add(board)
     await tracker.change(own, IssueChange(add_labels=("busy",), comment="Hello."))
-    assert deeds.effects == []
+    assert changes.effects == []
     assert board.get(own).labels == ("busy",)
 
 
@@ -135,26 +142,26 @@ async def test_a_change_that_is_refused_here_leaves_nothing_in_the_outbox(
 
 
 async def test_a_tracker_that_is_away_stops_nobody(
-    board: Blackboard, desk: Desk, deeds: MemoryDeeds, tracker: OutboxTracker
+    board: Blackboard, desk: Desk, changes: MemoryChanges, tracker: OutboxTracker
 ) -> None:
-    deeds.faults.append(Fault(error=RateLimited("slow down", retry_after=600)))
+    changes.faults.append(Fault(error=RateLimited("slow down", retry_after=600)))
     await tracker.change(1, IssueChange(add_labels=("busy",)))
     assert desk.clock.elapsed() - desk.begun <= 5
     assert board.get(1).labels == ("docs", "old", "busy")
-    assert [entry.status for entry in desk.outbox.list()] == [DeedStatus.PENDING]
+    assert [entry.status for entry in desk.outbox.list()] == [OutboxStatus.PENDING]
 
 
 async def test_without_sending_every_change_stays_in_the_outbox(
-    desk: Desk, deeds: MemoryDeeds, tracker: OutboxTracker, forge: OutboxForge
+    desk: Desk, changes: MemoryChanges, tracker: OutboxTracker, forge: OutboxForge
 ) -> None:
     settings(desk, tracker, send=False)
     settings(desk, forge, send=False)
     await tracker.change(1, IssueChange(add_labels=("busy",)))
     address = await forge.open(REQUEST)
-    assert deeds.effects == []
+    assert changes.effects == []
     assert [f"outbox:{entry.id}" for entry in desk.outbox.list()][1:] == [address]
     assert await forge.open(REQUEST) == address
-    await desk.sender(deeds).send()
+    await desk.sender(changes).send()
     assert (await forge.open(REQUEST)).endswith("/1")
 
 
@@ -182,25 +189,25 @@ async def test_only_what_people_of_the_repository_say_reaches_an_agent(
 
 
 async def test_a_pull_request_is_opened_once_and_other_words_bring_it_up_to_date(
-    deeds: MemoryDeeds, forge: OutboxForge
+    changes: MemoryChanges, forge: OutboxForge
 ) -> None:
     first = await forge.open(REQUEST)
     assert await forge.open(REQUEST) == first
     other = msgspec.structs.replace(REQUEST, body="Why, and what was seen.")
     assert await forge.open(other) == first
     assert await forge.open(REQUEST) == first
-    bodies = [effect.deed.body for effect in deeds.effects if isinstance(effect.deed, OpenPullRequest)]
+    bodies = [effect.change.body for effect in changes.effects if isinstance(effect.change, OpenPullRequest)]
     assert bodies == [REQUEST.body, other.body, REQUEST.body]
 
 
 async def test_a_pull_request_that_people_closed_is_opened_anew(
-    board: Blackboard, deeds: MemoryDeeds, forge: OutboxForge
+    board: Blackboard, changes: MemoryChanges, forge: OutboxForge
 ) -> None:
     await forge.open(REQUEST)
     board.store.write(lambda tx: tx.do(_SHOWN, project=tx.project, number=1, state="closed", data="{}"))
     assert await forge.find("genba/1") == ""
     await forge.open(REQUEST)
-    assert len(deeds.effects) == 2
+    assert len(changes.effects) == 2
 
 
 async def test_a_pull_request_that_the_forge_shows_is_found_also_when_others_opened_it(
@@ -222,23 +229,23 @@ async def test_a_pull_request_that_the_forge_shows_is_found_also_when_others_ope
     ],
 )
 async def test_a_pull_request_that_cannot_be_opened_now_says_why_and_stays_in_the_outbox(
-    desk: Desk, deeds: MemoryDeeds, forge: OutboxForge, error: Exception, raised: type[Exception]
+    desk: Desk, changes: MemoryChanges, forge: OutboxForge, error: Exception, raised: type[Exception]
 ) -> None:
-    deeds.faults.append(Fault(error=error))
+    changes.faults.append(Fault(error=error))
     with pytest.raises(raised, match=str(error)):
         await forge.open(REQUEST)
     assert len(desk.outbox.list()) == 1
     desk.clock.time += 7200
     assert (await forge.open(REQUEST)).endswith("/1")
-    assert len(deeds.effects) == 1
+    assert len(changes.effects) == 1
 
 
 async def test_what_failed_before_a_pull_request_on_its_issue_is_named(
-    desk: Desk, deeds: MemoryDeeds, forge: OutboxForge
+    desk: Desk, changes: MemoryChanges, forge: OutboxForge
 ) -> None:
-    deeds.faults.append(Fault(error=UnrecoverableError("the issue is locked")))
+    changes.faults.append(Fault(error=UnrecoverableError("the issue is locked")))
     failed = desk.comment("c1")
-    await desk.sender(deeds).send()
+    await desk.sender(changes).send()
     with pytest.raises(StateConflictError, match="the issue is locked") as caught:
         await forge.open(REQUEST)
     assert f"genba outbox drop {failed}" in caught.value.hint
@@ -247,12 +254,12 @@ async def test_what_failed_before_a_pull_request_on_its_issue_is_named(
 
 
 async def test_a_merge_follows_the_pull_request_that_it_is_of(
-    desk: Desk, deeds: MemoryDeeds, forge: OutboxForge
+    desk: Desk, changes: MemoryChanges, forge: OutboxForge
 ) -> None:
     await forge.open(REQUEST)
     desk.outbox.record("merge:1:c1", MergePullRequest(number=1, commit="c1", issue=1))
-    await desk.sender(deeds).send()
-    assert deeds.keys[-1] == "merge:1:c1"
+    await desk.sender(changes).send()
+    assert changes.keys[-1] == "merge:1:c1"
 
 
 async def test_of_endless_talk_an_agent_reads_the_newest(board: Blackboard, desk: Desk, tracker: OutboxTracker) -> None:
@@ -276,11 +283,11 @@ async def test_of_endless_talk_an_agent_reads_the_newest(board: Blackboard, desk
 
 
 async def test_what_an_agent_says_calls_nobody_and_forges_no_marker(
-    tracker: OutboxTracker, deeds: MemoryDeeds, desk: Desk
+    tracker: OutboxTracker, changes: MemoryChanges, desk: Desk
 ) -> None:
     await tracker.change(1, IssueChange(comment="Blocked: ask @alice about #2 <!-- genba:status@1 -->"))
     (entry,) = desk.outbox.list(all=True)
-    assert isinstance(entry.deed, PostComment)
-    assert entry.deed.body.startswith("Blocked: ask @")
+    assert isinstance(entry.change, PostComment)
+    assert entry.change.body.startswith("Blocked: ask @")
     for effect in ("@alice", "#2", "<!-- genba:"):
-        assert effect not in entry.deed.body
+        assert effect not in entry.change.body

@@ -30,7 +30,7 @@ class Tracked(Shop):
     def tasks(self) -> dict[int, dict[str, Any]]:
         return {task["number"]: task for task in self.project.genba("task", "list", "--all", "--json", check=0).json}
 
-    def deeds(self) -> list[dict[str, Any]]:
+    def changes(self) -> list[dict[str, Any]]:
         listed: list[dict[str, Any]] = self.project.genba("outbox", "--all", "--json", check=0).json["entries"]
         return listed
 
@@ -156,7 +156,7 @@ def test_the_status_stands_in_the_field_of_the_board(shop: Tracked, board: int) 
     shop.look()
     shop.project.genba("task", "block", str(number), "--reason", "no water", check=0)
     shop.look()
-    [entry] = [each for each in shop.deeds() if each["deed"]["deed"] == "card"]
+    [entry] = [each for each in shop.changes() if each["change"]["kind"] == "card"]
     assert entry["status"] == "failed"
     assert "Stage" in entry["error"]
 
@@ -241,19 +241,19 @@ def test_what_is_not_to_be_sent_stays_in_the_outbox(shop: Tracked) -> None:
     shop.look()
     shop.project.genba("run", "iterator", "--issue", str(number))
     assert not [each for each in shop.hub.mutations if "git-receive-pack" not in each.path]
-    assert {entry["status"] for entry in shop.deeds()} == {"pending"}
+    assert {entry["status"] for entry in shop.changes()} == {"pending"}
     shop.project.genba("outbox", "send", check=0)
     assert len(shop.pulls()) == 1
 
 
 def commented(shop: Tracked) -> list[str]:
-    """What became of two deeds, recorded one after the other."""
+    """What became of two changes, recorded one after the other."""
     number = shop.issue()
     shop.agent(do="false")
     shop.look()
     shop.project.genba("run", "iterator", "--issue", str(number))
     shop.project.genba("outbox", "send")
-    return [entry["status"] for entry in shop.deeds()]
+    return [entry["status"] for entry in shop.changes()]
 
 
 def test_so_many_changes_are_sent_in_an_hour(shop: Tracked) -> None:

@@ -146,7 +146,7 @@ def test_no_github_of_the_tests_is_out_of_hearing() -> None:
     folder = Path(__file__).parent.parent
     made = {path.name for path in folder.rglob("*.py") if re.search(r"with (.*, )?GitHub\(", path.read_text())}
 
-    anything = {"test_github_answers.py", "test_deed_answers.py", "test_sync_processes.py"}
+    anything = {"test_github_answers.py", "test_remote_change_answers.py", "test_sync_processes.py"}
 
     assert made == {"watched.py", "test_hub_server.py", *anything}
 

@@ -38,7 +38,7 @@ def place(emulate: Emulate, tmp_path: Path) -> Iterator[Place]:
 @dataclass
 class Connection:
     issues: GitHubIssues
-    deeds: GitHubChanges
+    changes: GitHubChanges
 
 
 @pytest.fixture
@@ -127,34 +127,34 @@ async def test_an_issue_has_its_comments_and_its_pull_requests_with_reviews_and_
         await genba.issues.issue(999)
 
 
-# deeds
+# changes
 
 
 async def test_comments_labels_and_states_are_made_once(place: Place, genba: Connection) -> None:
     number = place.add_issue("Work", "ready")
-    deeds = genba.deeds
+    changes = genba.changes
     output = PostComment(issue=number, body="I begin.")
-    assert await deeds.made(output, "k1") is None
-    made = await deeds.do(output, "k1")
-    found = await deeds.made(output, "k1")
+    assert await changes.find(output, "k1") is None
+    made = await changes.apply(output, "k1")
+    found = await changes.find(output, "k1")
     assert found is not None
-    assert (found.found, found.address) == (True, made.address)
+    assert (found.existed, found.address) == (True, made.address)
     for body in ("One of two", "Two of two"):
-        await deeds.do(KeepComment(issue=number, name="progress", body=body), body)
+        await changes.apply(KeepComment(issue=number, name="progress", body=body), body)
     bodies = [one["body"] for one in place.ask("GET", f"/issues/{number}/comments")]
     assert len(bodies) == 2
     assert bodies[1].startswith("Two of two")
     change = Relabel(issue=number, add=("in progress",), remove=("ready", "never there"))
-    assert await deeds.made(change, "k2") is None
-    await deeds.do(change, "k2")
-    assert await deeds.made(change, "k2") is not None
+    assert await changes.find(change, "k2") is None
+    await changes.apply(change, "k2")
+    assert await changes.find(change, "k2") is not None
     closing = CloseIssue(issue=number)
-    await deeds.do(closing, "k3")
+    await changes.apply(closing, "k3")
     row = place.ask("GET", f"/issues/{number}")
     assert (row["state"], row["state_reason"]) == ("closed", "completed")
     assert [label["name"] for label in row["labels"]] == ["in progress"]
-    assert await deeds.made(closing, "k3") is not None
-    await deeds.do(ReopenIssue(issue=number), "k4")
+    assert await changes.find(closing, "k3") is not None
+    await changes.apply(ReopenIssue(issue=number), "k4")
     assert place.ask("GET", f"/issues/{number}")["state"] == "open"
 
 
@@ -163,7 +163,7 @@ async def test_a_pull_request_is_opened_brought_up_to_date_and_merged_by_its_com
 ) -> None:
     number = place.add_issue("Work")
     head = place.push("genba/1-work")
-    deed = OpenPullRequest(
+    change = OpenPullRequest(
         branch="genba/1-work",
         target="main",
         title="Do the work",
@@ -171,21 +171,21 @@ async def test_a_pull_request_is_opened_brought_up_to_date_and_merged_by_its_com
         issue=number,
         reviewers=("reviewer",),
     )
-    made = await genba.deeds.do(deed, "k1")
+    made = await genba.changes.apply(change, "k1")
     assert made.number is not None
     assert [one["login"] for one in place.ask("GET", f"/pulls/{made.number}")["requested_reviewers"]] == ["reviewer"]
     other = OpenPullRequest(branch="genba/1-work", target="main", title="Do it all", body="Closes #1", issue=number)
-    again = await genba.deeds.do(other, "k2")
+    again = await genba.changes.apply(other, "k2")
     assert (again.number, place.ask("GET", f"/pulls/{made.number}")["title"]) == (made.number, "Do it all")
     with pytest.raises(UnrecoverableError):
-        await genba.deeds.do(MergePullRequest(number=made.number, commit="0" * 40, issue=number), "k3")
+        await genba.changes.apply(MergePullRequest(number=made.number, commit="0" * 40, issue=number), "k3")
     place.ask("POST", f"/pulls/{made.number}/reviews", {"event": "APPROVE"}, by="reviewer")
     merge = MergePullRequest(number=made.number, commit=head, issue=number)
-    assert await genba.deeds.made(merge, "k4") is None
-    done = await genba.deeds.do(merge, "k4")
-    seen = await genba.deeds.made(merge, "k4")
+    assert await genba.changes.find(merge, "k4") is None
+    done = await genba.changes.apply(merge, "k4")
+    seen = await genba.changes.find(merge, "k4")
     assert seen is not None
-    assert (seen.commit, seen.found) == (done.commit, True)
+    assert (seen.commit, seen.existed) == (done.commit, True)
     (pull,) = await genba.issues.pull_requests([made.number])
     assert (pull.state, pull.merged_commit) == (PullRequestState.MERGED, done.commit)
     place.git.pull()

@@ -47,7 +47,7 @@ class TestForge(ForgeSuite):
 
 class TestDeeds(DeedsSuite):
     @pytest.fixture
-    def deeds(self, client: GitHubClient) -> GitHubChanges:
+    def changes(self, client: GitHubClient) -> GitHubChanges:
         return GitHubChanges(client)
 
     @pytest.fixture
@@ -86,5 +86,5 @@ async def test_an_enterprise_server_is_spoken_to_by_its_own_paths(shop: GitHub) 
         second = await issues.page(following=first.following)
         assert len({issue.number for issue in (*first.issues, *second.issues)}) == 121
         assert len((await issues.details([issue.reference for issue in first.issues[:3]])).issues) == 3
-        await GitHubChanges(client).do(PostComment(issue=1, body="Hello."), "key")
-        assert await GitHubChanges(client).made(PostComment(issue=1, body="Hello."), "key") is not None
+        await GitHubChanges(client).apply(PostComment(issue=1, body="Hello."), "key")
+        assert await GitHubChanges(client).find(PostComment(issue=1, body="Hello."), "key") is not None

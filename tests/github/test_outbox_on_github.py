@@ -16,13 +16,13 @@ from genba.connections.github.remote_changes import GitHubChanges
 from genba.coordination.tracker.outbox_sender import Sender
 from genba.domain.tracker.outbox import (
     CloseIssue,
-    Deed,
-    DeedStatus,
     KeepComment,
     MergePullRequest,
     OpenPullRequest,
+    OutboxStatus,
     PostComment,
     Relabel,
+    RemoteChange,
 )
 from tests.blackboard.outboxes import Desk
 from tests.github.offices import SHOP, TOKEN, connected, named, settings, settle
@@ -63,7 +63,7 @@ async def sending(hub: GitHub, desk: Desk, token: str = TOKEN) -> AsyncIterator[
         yield Sender(desk.outbox, GitHubChanges(client), settings(hub.url), desk.clock)
 
 
-def deeds(hub: GitHub) -> tuple[tuple[str, Deed], ...]:
+def changes(hub: GitHub) -> tuple[tuple[str, RemoteChange], ...]:
     head = hub.repository(SHOP).git.refs()["refs/heads/genba/1"]
     return (
         ("labels", Relabel(issue=1, add=("busy",), remove=("old",))),
@@ -83,12 +83,12 @@ def check(hub: GitHub, desk: Desk) -> None:
     (pull,) = hub.repository(SHOP).pulls
     assert (pull.number, pull.title) == (2, "A")
     assert pull.merged_at
-    assert [entry.status for entry in desk.outbox.list(all=True)] == [DeedStatus.DONE] * 6
+    assert [entry.status for entry in desk.outbox.list(all=True)] == [OutboxStatus.DONE] * 6
 
 
 async def test_everything_arrives_in_its_order_and_at_its_pace(shop: GitHub, desk: Desk) -> None:
-    for key, deed in deeds(shop):
-        desk.outbox.record(key, deed)
+    for key, change in changes(shop):
+        desk.outbox.record(key, change)
     async with sending(shop, desk) as sender:
         result = await sender.send()
     assert [entry.key for entry in result.sent] == [key for key, _ in deeds_of(desk)]
@@ -96,8 +96,8 @@ async def test_everything_arrives_in_its_order_and_at_its_pace(shop: GitHub, des
     assert desk.clock.elapsed() - desk.begun >= len(shop.mutations) - 1
 
 
-def deeds_of(desk: Desk) -> list[tuple[str, Deed]]:
-    return [(entry.key, entry.deed) for entry in desk.outbox.list(all=True)]
+def deeds_of(desk: Desk) -> list[tuple[str, RemoteChange]]:
+    return [(entry.key, entry.change) for entry in desk.outbox.list(all=True)]
 
 
 @pytest.mark.parametrize("method", ["POST", "PATCH", "PUT", "DELETE"])
@@ -105,8 +105,8 @@ def deeds_of(desk: Desk) -> list[tuple[str, Deed]]:
 async def test_whatever_goes_wrong_nothing_is_lost_and_nothing_is_doubled(
     shop: GitHub, desk: Desk, storm: str, method: str
 ) -> None:
-    for key, deed in deeds(shop):
-        desk.outbox.record(key, deed)
+    for key, change in changes(shop):
+        desk.outbox.record(key, change)
     STORMS[storm](shop, method)
     async with sending(shop, desk) as sender:
         for _ in range(3):
@@ -116,8 +116,8 @@ async def test_whatever_goes_wrong_nothing_is_lost_and_nothing_is_doubled(
 
 async def test_a_token_that_expires_in_the_middle_loses_nothing(shop: GitHub, desk: Desk) -> None:
     shop.add_token("ghp_new", "octocat")
-    for key, deed in deeds(shop):
-        desk.outbox.record(key, deed)
+    for key, change in changes(shop):
+        desk.outbox.record(key, change)
     shop.faults.fail("*", status=401, message="Bad credentials", skip=4, times=1000)
     async with sending(shop, desk) as sender:
         result = await sender.send()
@@ -131,8 +131,8 @@ async def test_a_token_that_expires_in_the_middle_loses_nothing(shop: GitHub, de
 
 
 async def test_two_who_send_to_github_at_once_double_nothing(shop: GitHub, desk: Desk) -> None:
-    for key, deed in deeds(shop):
-        desk.outbox.record(key, deed)
+    for key, change in changes(shop):
+        desk.outbox.record(key, change)
     by_the_clock, clock = Outbox(desk.outbox.store), SystemClock()
     quick = msgspec.structs.replace(settings(shop.url), mutation_pause_seconds=0)
     async with connected(quick, clock=clock) as one, connected(quick, clock=clock) as other:
@@ -155,7 +155,7 @@ async def test_a_kept_comment_is_edited_and_other_words_of_a_pull_request_bring_
 
 
 def test_no_two_marks_of_the_outbox_are_the_same(shop: GitHub, desk: Desk) -> None:
-    for key, deed in deeds(shop):
-        desk.outbox.record(key, deed)
-        desk.outbox.record(key, msgspec.structs.replace(deed))
+    for key, change in changes(shop):
+        desk.outbox.record(key, change)
+        desk.outbox.record(key, msgspec.structs.replace(change))
     assert len(desk.outbox.list()) == 6

@@ -47,7 +47,7 @@ def test_a_fleet_labels_an_issue_at_its_stages_and_genba_closes_it_after_the_fac
     there = shop.project.git("--git-dir", str(shop.hub.git_dir(SHOP)), "ls-tree", "--name-only", "main").splitlines()
     assert {"analyst.txt", "writer.txt"} <= set(there)
     entries = shop.project.genba("outbox", "list", "--all", "--json", check=0).json["entries"]
-    assert len([one for one in entries if one["deed"]["deed"] == "close"]) == 1
+    assert len([one for one in entries if one["change"]["kind"] == "close"]) == 1
 
 
 def test_the_next_stage_begins_when_the_pull_request_of_the_one_before_is_merged(shop: Shop) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # a run without a task and without goals never pays for their
     from genba.domain.sessions.sandbox import SandboxSpec
     from genba.domain.sessions.session import Briefing, Died, SessionEnd, SessionStart
     from genba.domain.tasks.task import StatusChange, Task
-    from genba.domain.tracker.outbox import Deed, DeliveryReceipt
+    from genba.domain.tracker.outbox import DeliveryReceipt, RemoteChange
     from genba.domain.tracker.remote import CardPage, Details, IssuePage, TrackedPullRequest
     from genba.domain.workflow.actions import Message, SessionResult
 
@@ -399,13 +399,13 @@ class RemoteIssues(Protocol):
 
 
 class RemoteChanges(Protocol):
-    """Carries out deeds on the outside, and can look whether one was carried out already."""
+    """Carries out changes on the outside, and can look whether one was carried out already."""
 
-    async def made(self, deed: Deed, key: str) -> DeliveryReceipt | None:
-        """What the deed left, if it was carried out already, by whomever; None when it is still to do. Only looks."""
+    async def find(self, change: RemoteChange, key: str) -> DeliveryReceipt | None:
+        """What the change left, if it was carried out already, by whomever; None when it is still to do. Only looks."""
         ...
 
-    async def do(self, deed: Deed, key: str) -> DeliveryReceipt:
+    async def apply(self, change: RemoteChange, key: str) -> DeliveryReceipt:
         """Send it, once. Never sends again by itself what is not safe to repeat.
 
         Raises RateLimited or RecoverableError where it may be tried again (after a look), AccessRefusedError where the

@@ -1,4 +1,4 @@
-"""A small tracker and forge that deeds can be carried out on, in memory or in a file."""
+"""A small tracker and forge that changes can be carried out on, in memory or in a file."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -9,13 +9,13 @@ import msgspec
 from genba.domain.errors import NotFoundError, StateConflictError
 from genba.domain.tracker.outbox import (
     CloseIssue,
-    Deed,
     DeliveryReceipt,
     KeepComment,
     MergePullRequest,
     OpenPullRequest,
     PostComment,
     Relabel,
+    RemoteChange,
     ReopenIssue,
     SetCardStatus,
 )
@@ -25,18 +25,18 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that was done on the outside."""
 
     key: str
-    deed: Deed
+    change: RemoteChange
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
-    """What goes wrong with the next deed, and whether it was carried out nevertheless."""
+    """What goes wrong with the next change, and whether it was carried out nevertheless."""
 
     error: Exception
     after: bool = False
 
 
-class MemoryDeeds:
-    """Carries out deeds on issues that have labels, and remembers every one; a file makes it survive its process."""
+class MemoryChanges:
+    """Carries out changes on issues that have labels, and remembers every one; a file makes it survive its process."""
 
     def __init__(
         self,
@@ -69,21 +69,21 @@ class MemoryDeeds:
     def keys(self) -> list[str]:
         return [effect.key for effect in self.effects]
 
-    async def made(self, deed: Deed, key: str) -> DeliveryReceipt | None:
+    async def find(self, change: RemoteChange, key: str) -> DeliveryReceipt | None:
         self.at("look")
         self.looks += 1
-        self._check(deed)
-        found = self._made(deed, key)
+        self._check(change)
+        found = self._find(change, key)
         self.at("looked")
         return found
 
-    async def do(self, deed: Deed, key: str) -> DeliveryReceipt:
+    async def apply(self, change: RemoteChange, key: str) -> DeliveryReceipt:
         self.at("do")
-        self._check(deed)
+        self._check(change)
         fault = self.faults.pop(0) if self.faults else None
         if fault is not None and not fault.after:
             raise fault.error
-        made = self._do(deed, key)
+        made = self._apply(change, key)
         self.at("done")
         if fault is not None:
             raise fault.error
@@ -92,15 +92,15 @@ class MemoryDeeds:
     def labels_of(self, issue: int) -> set[str]:
         labels = set(self.labels)
         for effect in self.effects:
-            if isinstance(effect.deed, Relabel) and effect.deed.issue == issue:
-                labels = (labels | set(effect.deed.add)) - set(effect.deed.remove)
+            if isinstance(effect.change, Relabel) and effect.change.issue == issue:
+                labels = (labels | set(effect.change.add)) - set(effect.change.remove)
         return labels
 
     def is_closed(self, issue: int) -> bool:
         states = [
-            isinstance(effect.deed, CloseIssue)
+            isinstance(effect.change, CloseIssue)
             for effect in self.effects
-            if isinstance(effect.deed, CloseIssue | ReopenIssue) and effect.deed.issue == issue
+            if isinstance(effect.change, CloseIssue | ReopenIssue) and effect.change.issue == issue
         ]
         return bool(states) and states[-1]
 
@@ -108,19 +108,19 @@ class MemoryDeeds:
         """Its comments, oldest first; one that is kept has its newest words."""
         found: dict[str, str] = {}
         for effect in self.effects:
-            if isinstance(effect.deed, PostComment | KeepComment) and effect.deed.issue == issue:
-                found[effect.key] = effect.deed.body
+            if isinstance(effect.change, PostComment | KeepComment) and effect.change.issue == issue:
+                found[effect.key] = effect.change.body
         return list(found.values())
 
-    def _check(self, deed: Deed) -> None:
-        issue = getattr(deed, "issue", None)
+    def _check(self, change: RemoteChange) -> None:
+        issue = getattr(change, "issue", None)
         if issue is not None and issue not in self.issues:
             raise NotFoundError(f"there is no issue #{issue}")
-        if isinstance(deed, MergePullRequest) and self.heads.get(self._branch(deed.number), "") != deed.commit:
-            raise StateConflictError(f"the head of pull request #{deed.number} is not {deed.commit[:7]}")
+        if isinstance(change, MergePullRequest) and self.heads.get(self._branch(change.number), "") != change.commit:
+            raise StateConflictError(f"the head of pull request #{change.number} is not {change.commit[:7]}")
 
     def _branches(self) -> list[str]:
-        opened = [effect.deed.branch for effect in self.effects if isinstance(effect.deed, OpenPullRequest)]
+        opened = [effect.change.branch for effect in self.effects if isinstance(effect.change, OpenPullRequest)]
         return list(dict.fromkeys(opened))
 
     def _branch(self, number: int) -> str:
@@ -131,29 +131,29 @@ class MemoryDeeds:
         number = self._branches().index(branch) + 1
         return DeliveryReceipt(address=f"memory://pull/{number}", number=number, commit=self.heads.get(branch, ""))
 
-    def _made(self, deed: Deed, key: str) -> DeliveryReceipt | None:
-        mine = [effect.deed for effect in self.effects if effect.key == key]
-        match deed:
+    def _find(self, change: RemoteChange, key: str) -> DeliveryReceipt | None:
+        mine = [effect.change for effect in self.effects if effect.key == key]
+        match change:
             case KeepComment() | SetCardStatus():
-                there = mine[-1:] == [deed]
+                there = mine[-1:] == [change]
             case Relabel():
-                labels = self.labels_of(deed.issue)
-                there = labels >= set(deed.add) and not labels & set(deed.remove)
+                labels = self.labels_of(change.issue)
+                there = labels >= set(change.add) and not labels & set(change.remove)
             case CloseIssue() | ReopenIssue():
-                there = self.is_closed(deed.issue) == isinstance(deed, CloseIssue)
+                there = self.is_closed(change.issue) == isinstance(change, CloseIssue)
             case MergePullRequest():
-                merged = [effect.deed for effect in self.effects if isinstance(effect.deed, MergePullRequest)]
-                there = any(one.number == deed.number for one in merged)
+                merged = [effect.change for effect in self.effects if isinstance(effect.change, MergePullRequest)]
+                there = any(one.number == change.number for one in merged)
             case OpenPullRequest():
-                opened = [effect.deed for effect in self.effects if isinstance(effect.deed, OpenPullRequest)]
-                same = [one for one in opened if one.branch == deed.branch]
-                return self._pull_request(deed.branch) if same[-1:] == [deed] else None
+                opened = [effect.change for effect in self.effects if isinstance(effect.change, OpenPullRequest)]
+                same = [one for one in opened if one.branch == change.branch]
+                return self._pull_request(change.branch) if same[-1:] == [change] else None
             case _:
                 there = bool(mine)
-        return self._left(deed) if there else None
+        return self._left(change) if there else None
 
-    def _do(self, deed: Deed, key: str) -> DeliveryReceipt:
-        effect = Effect(key=key, deed=deed)
+    def _apply(self, change: RemoteChange, key: str) -> DeliveryReceipt:
+        effect = Effect(key=key, change=change)
         if self.file is None:
             self._effects.append(effect)
         else:
@@ -162,11 +162,11 @@ class MemoryDeeds:
                 os.write(file, msgspec.json.encode(effect) + b"\n")
             finally:
                 os.close(file)
-        return self._pull_request(deed.branch) if isinstance(deed, OpenPullRequest) else self._left(deed)
+        return self._pull_request(change.branch) if isinstance(change, OpenPullRequest) else self._left(change)
 
-    def _left(self, deed: Deed) -> DeliveryReceipt:
-        if isinstance(deed, MergePullRequest):
+    def _left(self, change: RemoteChange) -> DeliveryReceipt:
+        if isinstance(change, MergePullRequest):
             return DeliveryReceipt(
-                address=f"memory://pull/{deed.number}", number=deed.number, commit=f"merged-{deed.commit}"
+                address=f"memory://pull/{change.number}", number=change.number, commit=f"merged-{change.commit}"
             )
-        return DeliveryReceipt(address=f"memory://issue/{deed.issue}", number=deed.issue)
+        return DeliveryReceipt(address=f"memory://issue/{change.issue}", number=change.issue)

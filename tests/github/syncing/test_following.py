@@ -9,7 +9,7 @@ from genba.definitions.project.tracker_section import GitHubSettings
 from genba.domain.errors import RateLimited
 from genba.domain.tracker.remote import Terms
 from genba.testing.doubles import ManualClock
-from genba.testing.outbox_doubles import MemoryDeeds
+from genba.testing.outbox_doubles import MemoryChanges
 from genba.testing.tracker_doubles import MemoryIssues
 from tests.github.syncing.conftest import Syncing
 
@@ -19,7 +19,7 @@ def _follower(board: Blackboard, syncing: Syncing, said: list[str]) -> Follower:
         return ""
 
     settings = GitHubSettings(repository="acme/shop")
-    sender = Sender(Outbox(board.store), MemoryDeeds(), settings, ManualClock())
+    sender = Sender(Outbox(board.store), MemoryChanges(), settings, ManualClock())
     return Follower(TrackerBoard(board), syncing(), sender, settings, said.append, lambda: None, follow)
 
 

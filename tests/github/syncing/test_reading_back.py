@@ -17,11 +17,11 @@ from genba.domain.tasks.task import Actor, ActorKind, BlockerKind, TaskEdit, Tas
 from genba.domain.tracker.issues import IssueChange
 from genba.domain.tracker.outbox import (
     CloseIssue,
-    Deed,
-    DeedStatus,
     MergePullRequest,
     OpenPullRequest,
+    OutboxStatus,
     Relabel,
+    RemoteChange,
     SetCardStatus,
 )
 from genba.domain.tracker.remote import PullRequestState, RemoteCheck, RemoteReview, ReviewVerdict, Terms
@@ -45,8 +45,8 @@ def _proposed(board: Blackboard, number: int, **terms: object) -> None:
     board.end_session(SessionEnd(run=start.run, outcome=Outcome.COMPLETED, reason=""))
 
 
-def _deeds(board: Blackboard) -> list[Deed]:
-    return [entry.deed for entry in board.store.read(outbox.pending)]
+def _changes(board: Blackboard) -> list[RemoteChange]:
+    return [entry.change for entry in board.store.read(outbox.pending)]
 
 
 def _review(verdict: ReviewVerdict, **values: object) -> RemoteReview:
@@ -76,7 +76,7 @@ async def test_merged_by_anybody_is_done_and_its_issue_is_closed(
     last = [event for event in board.events(task) if event.kind == "status_changed"][-1]
     assert last.data["finalized"] == "merged bbbbbbb in pull request #2"
     assert last.data["commit"] == _HEAD
-    assert _deeds(board) == [Relabel(issue=task, add=("done",), remove=("wip",)), CloseIssue(issue=task)]
+    assert _changes(board) == [Relabel(issue=task, add=("done",), remove=("wip",)), CloseIssue(issue=task)]
     assert "done" in board.get(task).labels
     assert (await syncing().sync()).news == ()
 
@@ -91,7 +91,7 @@ async def test_an_issue_that_the_merge_closed_is_done_by_the_merge(
 
     last = [event for event in board.events(task) if event.kind == "status_changed"][-1]
     assert last.data["finalized"] == "merged bbbbbbb in pull request #2"
-    assert _deeds(board) == [Relabel(issue=task, add=("done",), remove=("wip",))]
+    assert _changes(board) == [Relabel(issue=task, add=("done",), remove=("wip",))]
 
 
 async def test_one_issue_that_the_merge_closed_is_done_by_the_merge(
@@ -183,7 +183,7 @@ async def test_approved_and_green_is_merged_by_genba_where_that_is_wanted(
     remote.change_request(2, reviews=(_review(ReviewVerdict.APPROVED),), decision="approved")
     for _ in range(2):
         assert (await syncing().sync()).news[0].verdict == "merge"
-    assert _deeds(board) == [MergePullRequest(number=2, commit=_HEAD, issue=task, method="squash")]
+    assert _changes(board) == [MergePullRequest(number=2, commit=_HEAD, issue=task, method="squash")]
     assert board.get(task).approved == _HEAD
 
     remote.change_request(2, state=PullRequestState.MERGED, merged_commit="b" * 40, merged_by="octocat")
@@ -201,7 +201,7 @@ async def test_only_who_may_write_approves_and_only_the_verified_commit(
     (news,) = (await syncing().sync()).news
 
     assert (news.verdict, news.told) == ("wait", "waits for a review")
-    assert _deeds(board) == []
+    assert _changes(board) == []
 
 
 async def test_where_others_had_checks_a_new_one_waits_for_its_own(
@@ -230,7 +230,7 @@ async def test_a_head_that_others_moved_is_not_merged_by_genba(
     (news,) = (await syncing().sync()).news
 
     assert "its head is eeeeeee" in news.told
-    assert _deeds(board) == []
+    assert _changes(board) == []
 
 
 async def test_a_merge_that_was_refused_gives_way_once_the_work_goes_back(
@@ -244,7 +244,7 @@ async def test_a_merge_that_was_refused_gives_way_once_the_work_goes_back(
     remote.change_request(2, mergeable="conflicting")
     await syncing().sync()
 
-    assert board.store.read(lambda tx: outbox.show(tx, entry.id)).status is DeedStatus.DROPPED
+    assert board.store.read(lambda tx: outbox.show(tx, entry.id)).status is OutboxStatus.DROPPED
 
 
 @pytest.mark.parametrize(
@@ -265,12 +265,12 @@ async def test_a_merge_that_was_not_sent_yet_is_given_up_when_somebody_has_secon
     _hold_to(board, task, merge="approved")
     remote.change_request(2, reviews=(_review(ReviewVerdict.APPROVED),), decision="approved")
     await syncing().sync()
-    assert [type(deed) for deed in _deeds(board)] == [MergePullRequest]
+    assert [type(change) for change in _changes(board)] == [MergePullRequest]
 
     remote.change_request(2, **({"decision": ""} | thought))
     await syncing().sync()
 
-    assert [deed for deed in _deeds(board) if isinstance(deed, MergePullRequest)] == []
+    assert [change for change in _changes(board) if isinstance(change, MergePullRequest)] == []
 
 
 async def test_a_merge_that_was_given_up_is_wanted_again(
@@ -282,12 +282,12 @@ async def test_a_merge_that_was_given_up_is_wanted_again(
         await syncing().sync()
         remote.change_request(2, draft=True)
         await syncing().sync()
-        assert _deeds(board) == []
+        assert _changes(board) == []
         remote.change_request(2, draft=False)
     for _ in range(2):
         await syncing().sync()
 
-    assert _deeds(board) == [MergePullRequest(number=2, commit=_HEAD, issue=task)]
+    assert _changes(board) == [MergePullRequest(number=2, commit=_HEAD, issue=task)]
 
 
 async def test_a_merge_waits_while_nobody_knows_whether_it_is_possible(
@@ -315,8 +315,8 @@ async def test_a_pull_request_of_another_origin_is_found_by_its_branch_and_by_th
     other = remote.add()
     await syncing().sync()
     _proposed(board, other)
-    deed = OpenPullRequest(branch=f"genba/{other}", target="main", title="t", body="b", issue=other)
-    board.store.write(lambda tx: outbox.record(tx, "open", deed))
+    change = OpenPullRequest(branch=f"genba/{other}", target="main", title="t", body="b", issue=other)
+    board.store.write(lambda tx: outbox.record(tx, "open", change))
     remote.calls.clear()
     await syncing().sync()
     assert not any(call.endswith(f"genba/{other}") for call in remote.calls)
@@ -344,8 +344,8 @@ async def test_cards_follow_the_statuses_of_tasks(board: Blackboard, remote: Mem
     for _ in range(2):
         await syncing(**settings).sync()
 
-    deed = SetCardStatus(issue=number, owner="acme", project=5, field="Status", status="Doing")
-    assert _deeds(board) == [deed]
+    change = SetCardStatus(issue=number, owner="acme", project=5, field="Status", status="Doing")
+    assert _changes(board) == [change]
 
 
 async def test_who_is_still_at_work_on_it_hears_of_it_later(
@@ -381,7 +381,7 @@ def _hold_to(board: Blackboard, number: int, **terms: str) -> None:
 
 
 _FAIL = Statement("UPDATE outbox SET status = 'failed', error = 'no' WHERE id = :id")
-_DONE = Statement("UPDATE outbox SET status = 'done', made = :made WHERE id = :id")
+_DONE = Statement("UPDATE outbox SET status = 'done', receipt = :receipt WHERE id = :id")
 
 
 @pytest.mark.parametrize("refused", [False, True])
@@ -390,7 +390,7 @@ async def test_work_on_a_reopened_issue_is_not_done_by_what_was_merged_before(
 ) -> None:
     first = OpenPullRequest(branch=f"genba/{task}", target="main", title="t", body="b", issue=task)
     entry = board.store.write(lambda tx: outbox.record(tx, "pull-request:1", first))
-    board.store.write(lambda tx: tx.do(_DONE, id=entry.id, made='{"number":2}'))
+    board.store.write(lambda tx: tx.do(_DONE, id=entry.id, receipt='{"number":2}'))
     remote.change_request(2, state=PullRequestState.MERGED, merged_commit="b" * 40, merged_by="bob")
     remote.close(task)
     await syncing().sync()

@@ -94,9 +94,9 @@ async def test_labels_that_are_on_their_way_are_not_taken_back(
     number = remote.add(labels=("ready",))
     await syncing().sync()
     remote.change(number, labels=("ready", "in progress"))  # sent by Genba, and taken away again while GitHub was away
-    deeds = (Relabel(issue=number, remove=("in progress",)), Relabel(issue=number, add=("blocked",)))
-    for key, deed in enumerate(deeds):
-        board.store.write(lambda tx, key=key, deed=deed: outbox.record(tx, f"labels-{key}", deed))  # type: ignore[misc]
+    changes = (Relabel(issue=number, remove=("in progress",)), Relabel(issue=number, add=("blocked",)))
+    for key, change in enumerate(changes):
+        board.store.write(lambda tx, key=key, change=change: outbox.record(tx, f"labels-{key}", change))  # type: ignore[misc]
     board.edit(number, TaskEdit(add_labels=("blocked",)), _ALICE)
 
     await syncing().sync()

@@ -33,7 +33,7 @@ class Fault:
     spoil: Callable[[bytes], bytes] | None = None
     """Makes another body of the one that would have been answered."""
     effect: bool = False
-    """Whether the request takes effect all the same: the answer is lost, not the deed."""
+    """Whether the request takes effect all the same: the answer is lost, not the change."""
     cut: bool = False
     """Close the connection without an answer."""
     cut_inside: bool = False
@@ -81,7 +81,7 @@ class Faults:
         headers: dict[str, str] | None = None,
         message: str = "",
     ) -> Fault:
-        """Answer with an error; with `effect` after the deed is done."""
+        """Answer with an error; with `effect` after the change is done."""
         return self.add(
             Fault(
                 method=method,

@@ -13,7 +13,7 @@ from genba.blackboard.database.schema_columns import (
     whole,
     words,
 )
-from genba.domain.tracker.outbox import DeedStatus
+from genba.domain.tracker.outbox import OutboxStatus
 from genba.domain.tracker.remote import PullRequestState
 
 tracked_issues = Table(
@@ -72,18 +72,18 @@ outbox = Table(
     prose("key", None),
     prose("kind", None),
     prose("lane", None),
-    structured("deed", "{}"),
-    prose("status", DeedStatus.PENDING),
+    structured("change", "{}"),
+    prose("status", OutboxStatus.PENDING),
     whole("attempts"),
     prose("not_before"),
     prose("error"),
-    Column("made", Text),
+    Column("receipt", Text),
     prose("run"),
     moment(),
     prose("sent_at"),
     prose("ended_at"),
     UniqueConstraint("project_id", "key"),
-    words("status", DeedStatus),
+    words("status", OutboxStatus),
     Index("ix_outbox_status", "project_id", "status", "id"),
     Index("ix_outbox_lane", "project_id", "lane", "id"),
     Index("ix_outbox_task", "task_id"),

@@ -1,6 +1,6 @@
 """The outbox: every change on the outside is written down here first, and carried out once, in order.
 
-Law: a deed is recorded in the transaction of the change that asks for it, under a key that is the same for the same
+Law: a change is recorded in the transaction of the change that asks for it, under a key that is the same for the same
 effect. The first one of a key counts: who asks again, with whatever words, gets what is there. Only a comment that is
 kept up to date takes the newest words, and is sent again if others were sent. Nothing here is deleted but what such a
 comment said before.
@@ -16,13 +16,21 @@ from genba.blackboard.tracker import outbox_order
 from genba.blackboard.tracker.outbox_order import COLUMNS, Lives, Turn, entry_of, nobody_can_tell, written
 from genba.domain.errors import NotFoundError, StateConflictError, UsageError
 from genba.domain.tasks.task import Actor
-from genba.domain.tracker.outbox import Deed, DeedStatus, DeliveryReceipt, KeepComment, OutboxEntry, Pace, lane_of
+from genba.domain.tracker.outbox import (
+    DeliveryReceipt,
+    KeepComment,
+    OutboxEntry,
+    OutboxStatus,
+    Pace,
+    RemoteChange,
+    lane_of,
+)
 
 _KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9:._/-]{0,199}")
 
 _INSERT = Statement("""
-INSERT INTO outbox (project_id, task_id, key, kind, lane, deed, run, created_at)
-VALUES (:project, (SELECT id FROM tasks WHERE project_id = :project AND number = :issue), :key, :kind, :lane, :deed,
+INSERT INTO outbox (project_id, task_id, key, kind, lane, change, run, created_at)
+VALUES (:project, (SELECT id FROM tasks WHERE project_id = :project AND number = :issue), :key, :kind, :lane, :change,
   :run, :at) RETURNING id
 """)
 _BY_KEY = Statement(COLUMNS + "WHERE o.project_id = :project AND o.key = :key")
@@ -37,7 +45,7 @@ SELECT count(*) FROM outbox WHERE project_id = :project AND status IN ('pending'
 """)
 _DELETE = Statement("DELETE FROM outbox WHERE project_id = :project AND id = :id")
 _REPLACE = Statement("""
-UPDATE outbox SET deed = :deed, status = CASE WHEN status = 'failed' THEN 'pending' ELSE status END, run = :run
+UPDATE outbox SET change = :change, status = CASE WHEN status = 'failed' THEN 'pending' ELSE status END, run = :run
 WHERE project_id = :project AND id = :id
 """)
 _RETRY = Statement("""
@@ -51,28 +59,28 @@ _SERVER_TIME = Statement("SELECT clock_timestamp()")
 _ALONE_IN_LANE = Statement("SELECT pg_advisory_xact_lock(hashtext(:lane))")
 
 
-def record(tx: Transaction, key: str, deed: Deed, *, run: str = "", at: str = "") -> OutboxEntry:
-    """Write a deed down, inside of the transaction that asks for it; what is there under its key already stays."""
+def record(tx: Transaction, key: str, change: RemoteChange, *, run: str = "", at: str = "") -> OutboxEntry:
+    """Write a change down, inside of the transaction that asks for it; what is there under its key already stays."""
     _check(key)
-    lane = lane_of(deed)
+    lane = lane_of(change)
     if tx.on_postgres:  # ids of one lane are given in the order in which they become visible
         tx.all(_ALONE_IN_LANE, lane=f"{tx.project} {lane}")
     known = by_key(tx, key)
-    if known is not None and not _says_something_new(known, deed):
+    if known is not None and not _says_something_new(known, change):
         return known
     if known is not None and not known.status.ended:
-        tx.do(_REPLACE, project=tx.project, id=known.id, deed=as_json(deed), run=run or known.run)
+        tx.do(_REPLACE, project=tx.project, id=known.id, change=as_json(change), run=run or known.run)
         return show(tx, known.id)
     if known is not None:
         tx.do(_DELETE, project=tx.project, id=known.id)
     row = tx.one(
         _INSERT,
         project=tx.project,
-        issue=getattr(deed, "issue", None),
+        issue=getattr(change, "issue", None),
         key=key,
-        kind=deed.__struct_config__.tag,
+        kind=change.__struct_config__.tag,
         lane=lane,
-        deed=as_json(deed),
+        change=as_json(change),
         run=run,
         at=at or written(datetime.now(UTC)),
     )
@@ -118,7 +126,7 @@ def retry(tx: Transaction, id: int, at: datetime) -> OutboxEntry:  # noqa: A002
 
 
 def drop(tx: Transaction, id: int, actor: Actor, at: datetime, lives: Lives = nobody_can_tell) -> OutboxEntry:  # noqa: A002
-    """Give a deed up: it is never sent, and what waits behind it goes on."""
+    """Give a change up: it is never sent, and what waits behind it goes on."""
     named(actor)
     entry = show(tx, id)
     if entry.status.ended:
@@ -127,7 +135,7 @@ def drop(tx: Transaction, id: int, actor: Actor, at: datetime, lives: Lives = no
             unchanged="nothing was changed.",
             hint=f"genba outbox show {id}",
         )
-    if entry.status is DeedStatus.SENDING and outbox_order.lease_holder(tx, at, lives):
+    if entry.status is OutboxStatus.SENDING and outbox_order.lease_holder(tx, at, lives):
         raise StateConflictError(
             f"entry {id} of the outbox is being sent right now",
             unchanged="nothing was changed.",
@@ -137,15 +145,15 @@ def drop(tx: Transaction, id: int, actor: Actor, at: datetime, lives: Lives = no
     return show(tx, id)
 
 
-def _says_something_new(known: OutboxEntry, deed: Deed) -> bool:
-    return isinstance(deed, KeepComment) and isinstance(known.deed, KeepComment) and known.deed != deed
+def _says_something_new(known: OutboxEntry, change: RemoteChange) -> bool:
+    return isinstance(change, KeepComment) and isinstance(known.change, KeepComment) and known.change != change
 
 
 def _check(key: str) -> None:
     """A key stands in a marker, in a comment that readers do not see: nothing in it ends that comment."""
-    storable(key, "the key of a deed", empty=False)
+    storable(key, "the key of a change", empty=False)
     if not _KEY.fullmatch(key) or "--" in key:
-        raise UsageError(f"a deed cannot have the key {key!r}", unchanged="nothing was changed.")
+        raise UsageError(f"a change cannot have the key {key!r}", unchanged="nothing was changed.")
 
 
 class Outbox:
@@ -155,8 +163,8 @@ class Outbox:
         self.store = store
         self._clock = clock
 
-    def record(self, key: str, deed: Deed, *, run: str = "") -> OutboxEntry:
-        return self.store.write(lambda tx: record(tx, key, deed, run=run, at=written(self._at(tx))))
+    def record(self, key: str, change: RemoteChange, *, run: str = "") -> OutboxEntry:
+        return self.store.write(lambda tx: record(tx, key, change, run=run, at=written(self._at(tx))))
 
     def by_key(self, key: str) -> OutboxEntry | None:
         return self.store.read(lambda tx: by_key(tx, key))
@@ -181,7 +189,7 @@ class Outbox:
         """Try everything again that failed, or that waits for its next attempt."""
 
         def work(tx: Transaction) -> tuple[OutboxEntry, ...]:
-            again = [entry for entry in pending(tx) if entry.status is DeedStatus.FAILED or entry.not_before]
+            again = [entry for entry in pending(tx) if entry.status is OutboxStatus.FAILED or entry.not_before]
             return tuple(retry(tx, entry.id, self._at(tx)) for entry in again)
 
         return self.store.write(work)
@@ -196,7 +204,7 @@ class Outbox:
         return self.store.read(lambda tx: outbox_order.outlook(tx, self._at(tx), pace))
 
     def claim(self, owner: str, pace: Pace, lane: str = "", lives: Lives = nobody_can_tell) -> Turn:
-        """The next deed, with the lease to send it; or what to wait for; or nothing."""
+        """The next change, with the lease to send it; or what to wait for; or nothing."""
         return self.store.write(lambda tx: outbox_order.claim(tx, owner, self._at(tx), pace, lane, lives))
 
     def begin(self, owner: str, entry: OutboxEntry) -> OutboxEntry | None:
@@ -206,8 +214,8 @@ class Outbox:
     def renew(self, owner: str) -> bool:
         return self.store.write(lambda tx: outbox_order.renew(tx, owner, self._at(tx)))
 
-    def end(self, owner: str, entry: OutboxEntry, made: DeliveryReceipt) -> OutboxEntry:
-        return self.store.write(lambda tx: outbox_order.end(tx, owner, entry, made, self._at(tx)))
+    def end(self, owner: str, entry: OutboxEntry, receipt: DeliveryReceipt) -> OutboxEntry:
+        return self.store.write(lambda tx: outbox_order.end(tx, owner, entry, receipt, self._at(tx)))
 
     def fail(self, owner: str, entry: OutboxEntry, error: str) -> OutboxEntry:
         return self.store.write(lambda tx: outbox_order.fail(tx, owner, entry, error))

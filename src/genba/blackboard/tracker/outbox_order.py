@@ -1,7 +1,7 @@
-"""Whose turn it is to send, and what: one deed at a time, over all processes.
+"""Whose turn it is to send, and what: one change at a time, over all processes.
 
-Law: whoever sends has the lease, for one deed. A deed is `sending` before anything leaves this machine. What is
-`sending` and belongs to nobody was cut off, and is looked for before it is sent again. How fast deeds may follow one
+Law: whoever sends has the lease, for one change. A change is `sending` before anything leaves this machine. What is
+`sending` and belongs to nobody was cut off, and is looked for before it is sent again. How fast changes may follow one
 another is read from what was sent, not from what a process remembers. A clock that is set back makes nobody wait for
 ever: no lease, no pause and no count is believed to last longer than it can.
 """
@@ -17,12 +17,12 @@ from genba.domain.decoding import reader
 from genba.domain.errors import StateConflictError
 from genba.domain.tracker.outbox import (
     CloseIssue,
-    Deed,
-    DeedStatus,
     DeliveryReceipt,
     MergePullRequest,
     OutboxEntry,
+    OutboxStatus,
     Pace,
+    RemoteChange,
     ReopenIssue,
     mutations_of,
 )
@@ -35,11 +35,11 @@ LONGEST_PAUSE = timedelta(hours=2)
 _HOUR = timedelta(hours=1)
 _SKEW = timedelta(seconds=5)
 LOOKED_FOR_FIRST = (CloseIssue, ReopenIssue, MergePullRequest)
-"""Deeds that others often do first: a merge closes its issue."""
+"""RemoteChanges that others often do first: a merge closes its issue."""
 
 COLUMNS = """
-SELECT o.id, o.key, o.deed, o.lane, o.status, o.attempts, o.not_before, o.error, o.made, o.run, o.created_at, o.sent_at,
-  o.ended_at FROM outbox o
+SELECT o.id, o.key, o.change, o.lane, o.status, o.attempts, o.not_before, o.error, o.receipt, o.run, o.created_at,
+  o.sent_at, o.ended_at FROM outbox o
 """
 _HEADS = """
 WHERE o.project_id = :project AND o.status IN ('pending', 'sending') AND (:lane = '' OR o.lane = :lane)
@@ -78,11 +78,11 @@ RETURNING attempts
 """)
 _ONE = Statement(COLUMNS + "WHERE o.project_id = :project AND o.id = :id")
 _END = Statement("""
-UPDATE outbox SET status = 'done', made = :made, error = '', not_before = '', ended_at = :at
+UPDATE outbox SET status = 'done', receipt = :receipt, error = '', not_before = '', ended_at = :at
 WHERE project_id = :project AND id = :id AND status <> 'done'
 """)
 _ONCE_MORE = Statement("""
-UPDATE outbox SET status = 'pending', made = :made, error = '', not_before = '', attempts = 0
+UPDATE outbox SET status = 'pending', receipt = :receipt, error = '', not_before = '', attempts = 0
 WHERE project_id = :project AND id = :id
 """)
 _FAIL = Statement("""
@@ -98,8 +98,8 @@ WHERE project_id = :project AND id = :id AND status IN ('pending', 'sending')
 Lives = Callable[[str], bool | None]
 """Whether the owner of a lease is alive; None where nobody here can tell."""
 
-_deed = reader(Deed)
-_made = reader(DeliveryReceipt)
+_change = reader(RemoteChange)
+_receipt = reader(DeliveryReceipt)
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,13 +129,13 @@ def entry_of(row: Row) -> OutboxEntry:
     return OutboxEntry(
         id=row[0],
         key=row[1],
-        deed=_deed.decode(row[2]),
+        change=_change.decode(row[2]),
         lane=row[3],
-        status=DeedStatus(row[4]),
+        status=OutboxStatus(row[4]),
         attempts=row[5],
         not_before=row[6],
         error=row[7],
-        made=_made.decode(row[8]) if row[8] else None,
+        receipt=_receipt.decode(row[8]) if row[8] else None,
         run=row[9],
         created_at=row[10],
         sent_at=row[11],
@@ -150,7 +150,7 @@ def nobody_can_tell(_owner: str) -> bool | None:
 def claim(
     tx: Transaction, owner: str, at: datetime, pace: Pace, lane: str = "", lives: Lives = nobody_can_tell
 ) -> Turn:
-    """Take the lease for the next deed, of one lane or of all, and begin it unless it has to be looked for."""
+    """Take the lease for the next change, of one lane or of all, and begin it unless it has to be looked for."""
     tx.do(_ADD_SENDER, project=tx.project)
     sender = _sender(tx, _HOLD_SENDER)
     tx.do(_COUNT_FROM_NOW, project=tx.project, at=written(at), soon=written(at + _SKEW))
@@ -187,14 +187,14 @@ def renew(tx: Transaction, owner: str, at: datetime) -> bool:
     return True
 
 
-def end(tx: Transaction, owner: str, entry: OutboxEntry, made: DeliveryReceipt, at: datetime) -> OutboxEntry:
+def end(tx: Transaction, owner: str, entry: OutboxEntry, receipt: DeliveryReceipt, at: datetime) -> OutboxEntry:
     """It is made. If somebody wants another text in its place meanwhile, that one is still to be sent."""
     row = _still(tx, entry)
-    same = entry_of(row).deed == entry.deed
-    values = {"project": tx.project, "id": entry.id, "made": as_json(made)}
+    same = entry_of(row).change == entry.change
+    values = {"project": tx.project, "id": entry.id, "receipt": as_json(receipt)}
     if same:
         tx.do(_END, at=written(at), **values)
-    elif row[4] != DeedStatus.DONE:
+    elif row[4] != OutboxStatus.DONE:
         tx.do(_ONCE_MORE, **values)
     tx.do(_LET_GO, project=tx.project, owner=owner)
     return entry_of(_still(tx, entry))
@@ -203,7 +203,7 @@ def end(tx: Transaction, owner: str, entry: OutboxEntry, made: DeliveryReceipt, 
 def fail(tx: Transaction, owner: str, entry: OutboxEntry, error: str) -> OutboxEntry:
     """The other side refuses it: its lane waits for a person."""
     row = _still(tx, entry)
-    if entry_of(row).deed == entry.deed:
+    if entry_of(row).change == entry.change:
         tx.do(_FAIL, project=tx.project, id=entry.id, error=bounded(error))
     else:
         tx.do(_POSTPONE, project=tx.project, id=entry.id, error=bounded(error), until="")
@@ -270,15 +270,15 @@ def _turn(tx: Transaction, sender: _Sender, owner: str, at: datetime, pace: Pace
         return _waiting(at, paused, sender.why)
     if due is None:
         return _waiting(at, _read(entry.not_before, at), entry.error or "it is tried again later")
-    if entry.status is DeedStatus.SENDING:
+    if entry.status is OutboxStatus.SENDING:
         settling = timedelta(seconds=pace.settle_seconds)
         settled = _read(entry.sent_at, at) + settling
         if at < settled <= at + settling:
             return _waiting(at, settled, "it was cut off, and is looked for first")
-    free = _free(tx, at, pace, mutations_of(entry.deed))
+    free = _free(tx, at, pace, mutations_of(entry.change))
     if free > at:
         return _waiting(at, free, _pace_words(pace, free - at))
-    look = entry.attempts > 0 or entry.status is DeedStatus.SENDING or isinstance(entry.deed, LOOKED_FOR_FIRST)
+    look = entry.attempts > 0 or entry.status is OutboxStatus.SENDING or isinstance(entry.change, LOOKED_FOR_FIRST)
     return Turn(entry=entry, look=look)
 
 
@@ -314,9 +314,9 @@ def _pace_words(pace: Pace, left: timedelta) -> str:
 
 def _begun(tx: Transaction, entry: OutboxEntry, at: datetime) -> OutboxEntry:
     row = tx.one(_BEGIN, project=tx.project, id=entry.id, at=written(at))
-    tx.do(_SEND, project=tx.project, id=entry.id, mutations=mutations_of(entry.deed), at=written(at))
+    tx.do(_SEND, project=tx.project, id=entry.id, mutations=mutations_of(entry.change), at=written(at))
     attempts = int(row[0]) if row else entry.attempts + 1
-    return msgspec.structs.replace(entry, status=DeedStatus.SENDING, attempts=attempts, sent_at=written(at))
+    return msgspec.structs.replace(entry, status=OutboxStatus.SENDING, attempts=attempts, sent_at=written(at))
 
 
 def _still(tx: Transaction, entry: OutboxEntry) -> Row:

@@ -1,6 +1,6 @@
 """What the facilitator reads of a project, and what it keeps of what it saw.
 
-Law: nothing here changes a status; what is said about an issue is written down together with the deed that says it.
+Law: nothing here changes a status; what is said about an issue is written down together with the change that says it.
 Of git only the names of commits are kept: what they say is read again where it is wanted.
 """
 
@@ -209,7 +209,7 @@ def _say(tx: Transaction, issue: int, actions: list[FacilitateAction], state: st
 
 
 def _relabel(tx: Transaction, issue: int, action: FacilitateAction, elsewhere: bool) -> None:
-    """The labels here change at once, so that the next look finds them; the tracker's by one deed."""
+    """The labels here change at once, so that the next look finds them; the tracker's by one change."""
     before = look(tx, issue).task
     add = (action.label,) if action.label and action.label not in before.labels else ()
     remove = tuple(label for label in action.remove if label in before.labels)
@@ -217,5 +217,5 @@ def _relabel(tx: Transaction, issue: int, action: FacilitateAction, elsewhere: b
         return
     after = task_records.edit(tx, issue, TaskEdit(add_labels=add, remove_labels=remove), _ACTOR, None)
     if elsewhere:
-        deed = Relabel(issue=issue, add=add, remove=remove)
-        outbox.record(tx, f"labels:{issue}:{after.version}", deed, run=FACILITATOR)
+        change = Relabel(issue=issue, add=add, remove=remove)
+        outbox.record(tx, f"labels:{issue}:{after.version}", change, run=FACILITATOR)

@@ -214,7 +214,7 @@ class GitHubClient:
             self._last_change = self.clock.elapsed()
 
     async def _pace(self) -> None:
-        """GitHub wants a second between two changes, also between those of one deed."""
+        """GitHub wants a second between two changes, also between those of one change."""
         if self._last_change is None:
             return
         wait = self.settings.mutation_pause_seconds - (self.clock.elapsed() - self._last_change)

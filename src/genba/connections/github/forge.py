@@ -12,16 +12,16 @@ from genba.domain.tracker.outbox import OpenPullRequest
 class GitHubForge:
     """Opens pull requests, and finds those that are open."""
 
-    def __init__(self, client: GitHubClient, deeds: GitHubChanges | None = None) -> None:
+    def __init__(self, client: GitHubClient, changes: GitHubChanges | None = None) -> None:
         self.client = client
-        self.deeds = deeds or GitHubChanges(client)
+        self.changes = changes or GitHubChanges(client)
 
     async def find(self, branch: str) -> str:
         found = await newest_pull(self.client, branch, "open")
         return found.html_url if found is not None else ""
 
     async def open(self, request: PullRequest) -> str:
-        deed = OpenPullRequest(
+        change = OpenPullRequest(
             branch=request.branch,
             target=request.target,
             title=request.title,
@@ -31,4 +31,4 @@ class GitHubForge:
             reviewers=request.reviewers,
         )
         key = f"forge-{hashlib.sha256(request.branch.encode()).hexdigest()[:16]}"
-        return (await self.deeds.do(deed, key)).address
+        return (await self.changes.apply(change, key)).address

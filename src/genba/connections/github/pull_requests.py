@@ -21,71 +21,71 @@ class Proposals:
     def __init__(self, client: GitHubClient) -> None:
         self.client = client
 
-    async def made(self, deed: OpenPullRequest, key: str) -> DeliveryReceipt | None:
-        """The pull request of this deed: it carries its marker, and all that comes after the marker was done too."""
-        found = await newest_pull(self.client, deed.branch, "all")
+    async def find(self, change: OpenPullRequest, key: str) -> DeliveryReceipt | None:
+        """The pull request of this change: it carries its marker, and all that comes after the marker was done too."""
+        found = await newest_pull(self.client, change.branch, "all")
         if found is None or marker(key) not in (found.body or ""):
             return None
-        if found.state == "open" and ((found.draft and not deed.draft) or await self._to_ask(found, deed)):
+        if found.state == "open" and ((found.draft and not change.draft) or await self._to_ask(found, change)):
             return None
         return _told(found, found_there=True)
 
-    async def open(self, deed: OpenPullRequest, key: str) -> DeliveryReceipt:
-        there = await newest_pull(self.client, deed.branch, "open")
-        pull = await self._update(there, deed, key) if there else await self._create(deed, key)
-        notes = [*await self._make_ready(pull, deed), *await self._ask_reviewers(pull, deed)]
+    async def open(self, change: OpenPullRequest, key: str) -> DeliveryReceipt:
+        there = await newest_pull(self.client, change.branch, "open")
+        pull = await self._update(there, change, key) if there else await self._create(change, key)
+        notes = [*await self._make_ready(pull, change), *await self._ask_reviewers(pull, change)]
         return msgspec.structs.replace(_told(pull, found_there=False), note="; ".join(notes))
 
     async def merged(self, number: int) -> DeliveryReceipt | None:
         pull = await self._pull(number)
         if not (pull.merged or pull.merged_at):
             return None
-        return DeliveryReceipt(address=pull.html_url, number=number, commit=pull.merge_commit_sha or "", found=True)
+        return DeliveryReceipt(address=pull.html_url, number=number, commit=pull.merge_commit_sha or "", existed=True)
 
-    async def merge(self, deed: MergePullRequest) -> DeliveryReceipt:
-        body: dict[str, str] = {"sha": deed.commit, "merge_method": deed.method}
-        body |= {"commit_title": deed.title} if deed.title else {}
-        body |= {"commit_message": deed.body} if deed.body else {}
-        path = self.client.repository("pulls", deed.number, "merge")
+    async def merge(self, change: MergePullRequest) -> DeliveryReceipt:
+        body: dict[str, str] = {"sha": change.commit, "merge_method": change.method}
+        body |= {"commit_title": change.title} if change.title else {}
+        body |= {"commit_message": change.body} if change.body else {}
+        path = self.client.repository("pulls", change.number, "merge")
         try:
             answer = await self.client.change("PUT", path, body)
         except Refused as error:
-            if already := await self.merged(deed.number):
+            if already := await self.merged(change.number):
                 return already
-            raise _no_merge(deed, error) from None
-        pull = await self._pull(deed.number)
-        return DeliveryReceipt(address=pull.html_url, number=deed.number, commit=answer.read(responses.Merged).sha)
+            raise _no_merge(change, error) from None
+        pull = await self._pull(change.number)
+        return DeliveryReceipt(address=pull.html_url, number=change.number, commit=answer.read(responses.Merged).sha)
 
     async def _pull(self, number: int) -> responses.Pull:
         return (await self.client.get(self.client.repository("pulls", number))).read(responses.Pull)
 
-    async def _create(self, deed: OpenPullRequest, key: str) -> responses.Pull:
+    async def _create(self, change: OpenPullRequest, key: str) -> responses.Pull:
         body = {
-            "title": _title(deed),
-            "body": signed(deed.body, key),
-            "head": deed.branch,
-            "base": deed.target,
-            "draft": deed.draft,
+            "title": _title(change),
+            "body": signed(change.body, key),
+            "head": change.branch,
+            "base": change.target,
+            "draft": change.draft,
         }
         try:
             answer = await self.client.change("POST", self.client.repository("pulls"), body)
         except Refused as error:
-            there = await newest_pull(self.client, deed.branch, "open") if error.status == _UNPROCESSABLE else None
+            there = await newest_pull(self.client, change.branch, "open") if error.status == _UNPROCESSABLE else None
             if there is None:
                 raise
-            return await self._update(there, deed, key)
+            return await self._update(there, change, key)
         return answer.read(responses.Pull)
 
-    async def _update(self, pull: responses.Pull, deed: OpenPullRequest, key: str) -> responses.Pull:
-        if _differs(pull, deed, key):
-            body = {"title": _title(deed), "body": signed(deed.body, key), "base": deed.target}
+    async def _update(self, pull: responses.Pull, change: OpenPullRequest, key: str) -> responses.Pull:
+        if _differs(pull, change, key):
+            body = {"title": _title(change), "body": signed(change.body, key), "base": change.target}
             answer = await self.client.change("PATCH", self.client.repository("pulls", pull.number), body)
             pull = answer.read(responses.Pull)
         return pull
 
-    async def _make_ready(self, pull: responses.Pull, deed: OpenPullRequest) -> list[str]:
+    async def _make_ready(self, pull: responses.Pull, change: OpenPullRequest) -> list[str]:
         """A draft that is no draft any more is said to be ready. Not every token may say so."""
-        if not pull.draft or deed.draft:
+        if not pull.draft or change.draft:
             return []
         try:
             await self.client.mutate(documents.READY, {"id": pull.node_id})
@@ -93,10 +93,10 @@ class Proposals:
             return [f"it stays a draft until somebody says that it is ready for review: {error.message}"]
         return []
 
-    async def _ask_reviewers(self, pull: responses.Pull, deed: OpenPullRequest) -> list[str]:
+    async def _ask_reviewers(self, pull: responses.Pull, change: OpenPullRequest) -> list[str]:
         """Ask them all at once. Who cannot be asked is told, and stops nothing: the work is there to be reviewed."""
-        wanted = await self._to_ask(pull, deed)
-        notes = [f"{name} made the pull request, and cannot review it" for name in _authors(pull, deed)]
+        wanted = await self._to_ask(pull, change)
+        notes = [f"{name} made the pull request, and cannot review it" for name in _authors(pull, change)]
         if wanted:
             teams = [name.removeprefix(_TEAM) for name in wanted if name.startswith(_TEAM)]
             body = {"reviewers": [name for name in wanted if not name.startswith(_TEAM)], "team_reviewers": teams}
@@ -108,12 +108,12 @@ class Proposals:
                 notes.append(f"no review could be asked of {', '.join(wanted)}: {words}")
         return notes
 
-    async def _to_ask(self, pull: responses.Pull, deed: OpenPullRequest) -> list[str]:
+    async def _to_ask(self, pull: responses.Pull, change: OpenPullRequest) -> list[str]:
         """Those who were not asked yet, and did not say anything about this commit."""
         asked = [user.login for user in pull.requested_reviewers or ()]
         asked += [f"{_TEAM}{team.slug}" for team in pull.requested_teams or ()]
-        asked += _authors(pull, deed)
-        left = [name for name in dict.fromkeys(deed.reviewers) if not any(same(name, one) for one in asked)]
+        asked += _authors(pull, change)
+        left = [name for name in dict.fromkeys(change.reviewers) if not any(same(name, one) for one in asked)]
         if not left:
             return []
         answer = await self.client.get(self.client.repository("pulls", pull.number, "reviews"), {"per_page": 100})
@@ -125,37 +125,37 @@ class Proposals:
         return [name for name in left if not any(same(name, one) for one in lines)]
 
 
-def _title(deed: OpenPullRequest) -> str:
-    title = " ".join(deed.title.split())
+def _title(change: OpenPullRequest) -> str:
+    title = " ".join(change.title.split())
     return title if len(title) <= _LONGEST_TITLE else f"{title[: _LONGEST_TITLE - 1]}…"
 
 
-def _differs(pull: responses.Pull, deed: OpenPullRequest, key: str) -> bool:
-    wanted = (_title(deed), written(signed(deed.body, key)), deed.target)
+def _differs(pull: responses.Pull, change: OpenPullRequest, key: str) -> bool:
+    wanted = (_title(change), written(signed(change.body, key)), change.target)
     return (pull.title, written(pull.body or ""), pull.base.ref) != wanted
 
 
-def _authors(pull: responses.Pull, deed: OpenPullRequest) -> list[str]:
+def _authors(pull: responses.Pull, change: OpenPullRequest) -> list[str]:
     author = pull.user.login if pull.user is not None else ""
-    return [name for name in deed.reviewers if same(name, author)]
+    return [name for name in change.reviewers if same(name, author)]
 
 
 def _told(pull: responses.Pull, *, found_there: bool) -> DeliveryReceipt:
-    return DeliveryReceipt(address=pull.html_url, number=pull.number, commit=pull.head.sha, found=found_there)
+    return DeliveryReceipt(address=pull.html_url, number=pull.number, commit=pull.head.sha, existed=found_there)
 
 
-def _no_merge(deed: MergePullRequest, error: Refused) -> Exception:
+def _no_merge(change: MergePullRequest, error: Refused) -> Exception:
     lower = error.words.lower()
     if error.status in (_NOT_ALLOWED, _CONFLICT) and any(words in lower for words in _PASSING):
-        return RemoteUnavailable(f"pull request #{deed.number} could not be merged just now: {error.words}")
+        return RemoteUnavailable(f"pull request #{change.number} could not be merged just now: {error.words}")
     if error.status == _CONFLICT or "head branch was modified" in lower:
         return UnrecoverableError(
-            f"pull request #{deed.number} is no longer at {deed.commit[:12]}, which was verified: {error.words}",
+            f"pull request #{change.number} is no longer at {change.commit[:12]}, which was verified: {error.words}",
             unchanged="nothing was merged.",
             hint="genba sync",
         )
     return UnrecoverableError(
-        f"GitHub does not merge pull request #{deed.number}: {error.words or error.status}",
+        f"GitHub does not merge pull request #{change.number}: {error.words or error.status}",
         unchanged="nothing was merged.",
         hint="genba sync",
     )

@@ -8,15 +8,15 @@ from genba.connections.github.remote_changes import GitHubChanges
 from genba.connections.github.translation import issue_of_row
 from genba.domain.errors import NotFoundError
 from genba.domain.tracker.issues import Issue, IssueChange
-from genba.domain.tracker.outbox import CloseIssue, Deed, PostComment, Relabel
+from genba.domain.tracker.outbox import CloseIssue, PostComment, Relabel, RemoteChange
 
 
 class GitHubTracker:
-    """Reads issues, and carries out changes by deeds that are looked for first: a repeat changes nothing."""
+    """Reads issues, and carries out changes ; each is looked up first, so a repeat has no effect."""
 
-    def __init__(self, client: GitHubClient, deeds: GitHubChanges | None = None) -> None:
+    def __init__(self, client: GitHubClient, changes: GitHubChanges | None = None) -> None:
         self.client = client
-        self.deeds = deeds or GitHubChanges(client)
+        self.changes = changes or GitHubChanges(client)
 
     async def read(self, number: int) -> Issue:
         row = (await self.client.get(self.client.repository("issues", number))).read(responses.Issue)
@@ -34,17 +34,17 @@ class GitHubTracker:
     async def change(self, number: int, change: IssueChange) -> None:
         if change.empty:
             return
-        deeds: list[Deed] = []
+        changes: list[RemoteChange] = []
         if change.add_labels or change.remove_labels:
-            deeds.append(Relabel(issue=number, add=change.add_labels, remove=change.remove_labels))
+            changes.append(Relabel(issue=number, add=change.add_labels, remove=change.remove_labels))
         if change.comment:
-            deeds.append(PostComment(issue=number, body=change.comment))
+            changes.append(PostComment(issue=number, body=change.comment))
         if change.close:
-            deeds.append(CloseIssue(issue=number))
+            changes.append(CloseIssue(issue=number))
         key = f"tracker-{hashlib.sha256(f'{number}:{change.comment}'.encode()).hexdigest()[:16]}"
-        for deed in deeds:
-            if await self.deeds.made(deed, key) is None:
-                await self.deeds.do(deed, key)
+        for each in changes:
+            if await self.changes.find(each, key) is None:
+                await self.changes.apply(each, key)
 
 
 def _issue(row: responses.Issue) -> Issue:

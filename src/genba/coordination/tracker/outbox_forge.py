@@ -24,7 +24,7 @@ from genba.domain.errors import (
     UnrecoverableError,
 )
 from genba.domain.sessions.workspaces import PullRequest
-from genba.domain.tracker.outbox import DeedStatus, OpenPullRequest, OutboxEntry, SendResult
+from genba.domain.tracker.outbox import OpenPullRequest, OutboxEntry, OutboxStatus, SendResult
 from genba.domain.tracker.remote import PullRequestState, TrackedPullRequest
 
 _OF_FORGE = Statement(COLUMNS + "WHERE o.project_id = :project AND o.kind = 'pull_request' ORDER BY o.id DESC")
@@ -63,7 +63,7 @@ class OutboxForge:
 
     async def open(self, request: PullRequest) -> str:
         """The address of the pull request; `outbox:ID` where nothing is sent by itself."""
-        deed = OpenPullRequest(
+        change = OpenPullRequest(
             branch=request.branch,
             target=request.target,
             title=request.title,
@@ -72,15 +72,15 @@ class OutboxForge:
             draft=request.draft,
             reviewers=request.reviewers,
         )
-        entry = await asyncio.to_thread(self.outbox.store.write, lambda tx: _record(tx, deed, self.run))
-        if entry.status is DeedStatus.FAILED:
+        entry = await asyncio.to_thread(self.outbox.store.write, lambda tx: _record(tx, change, self.run))
+        if entry.status is OutboxStatus.FAILED:
             entry = await asyncio.to_thread(self.outbox.retry, entry.id)
-        if not self.sender.settings.send and entry.status is not DeedStatus.DONE:
+        if not self.sender.settings.send and entry.status is not OutboxStatus.DONE:
             return f"outbox:{entry.id}"
         result = await self._send(entry)
         entry = await asyncio.to_thread(self.outbox.show, entry.id)
-        if entry.status is DeedStatus.DONE and entry.made is not None:
-            return entry.made.address
+        if entry.status is OutboxStatus.DONE and entry.receipt is not None:
+            return entry.receipt.address
         in_the_way = await asyncio.to_thread(self._in_the_way, entry)
         raise _not_opened(request.branch, entry, in_the_way, result)
 
@@ -95,15 +95,20 @@ class OutboxForge:
     def _in_the_way(self, entry: OutboxEntry) -> OutboxEntry | None:
         """What was refused before it on the same lane."""
         before = [other for other in self.outbox.list() if other.lane == entry.lane and other.id < entry.id]
-        return next((other for other in before if other.status is DeedStatus.FAILED), None)
+        return next((other for other in before if other.status is OutboxStatus.FAILED), None)
 
 
-def _record(tx: Transaction, deed: OpenPullRequest, run: str) -> OutboxEntry:
-    known = _entries(tx, deed.branch)
-    if known and known[0].deed == deed and known[0].status is not DeedStatus.DROPPED and not _is_over(tx, known[0]):
+def _record(tx: Transaction, change: OpenPullRequest, run: str) -> OutboxEntry:
+    known = _entries(tx, change.branch)
+    if (
+        known
+        and known[0].change == change
+        and known[0].status is not OutboxStatus.DROPPED
+        and not _is_over(tx, known[0])
+    ):
         return known[0]
-    branch, content = _digest(deed.branch.encode()), _digest(msgspec.json.encode(deed))
-    return record(tx, f"pull-request:{branch}:{len(known) + 1}:{content}", deed, run=run)
+    branch, content = _digest(change.branch.encode()), _digest(msgspec.json.encode(change))
+    return record(tx, f"pull-request:{branch}:{len(known) + 1}:{content}", change, run=run)
 
 
 def _digest(content: bytes) -> str:
@@ -113,14 +118,14 @@ def _digest(content: bytes) -> str:
 def _entries(tx: Transaction, branch: str) -> list[OutboxEntry]:
     """Those of a branch, newest first."""
     found = (entry_of(row) for row in tx.all(_OF_FORGE, project=tx.project))
-    return [entry for entry in found if isinstance(entry.deed, OpenPullRequest) and entry.deed.branch == branch]
+    return [entry for entry in found if isinstance(entry.change, OpenPullRequest) and entry.change.branch == branch]
 
 
 def _is_over(tx: Transaction, entry: OutboxEntry) -> bool:
     """Whether the pull request that an entry opened is known to be closed, or merged."""
-    if entry.made is None or entry.made.number is None:
+    if entry.receipt is None or entry.receipt.number is None:
         return False
-    row = tx.one(_STATE, project=tx.project, number=entry.made.number)
+    row = tx.one(_STATE, project=tx.project, number=entry.receipt.number)
     return row is not None and row[0] != PullRequestState.OPEN
 
 
@@ -129,17 +134,17 @@ def _address(tx: Transaction, branch: str) -> str:
     if row is not None:
         return _pull_request.decode(row[0]).url
     for entry in _entries(tx, branch):
-        if entry.status is DeedStatus.DONE and entry.made is not None:
-            return "" if _is_over(tx, entry) else entry.made.address
+        if entry.status is OutboxStatus.DONE and entry.receipt is not None:
+            return "" if _is_over(tx, entry) else entry.receipt.address
     return ""
 
 
 def _not_opened(branch: str, entry: OutboxEntry, in_the_way: OutboxEntry | None, result: SendResult) -> GenbaError:
     message = f"the pull request of {branch} is not open yet"
     stays = f"it stays in the outbox, as entry {entry.id}."
-    if entry.status is DeedStatus.DROPPED:
+    if entry.status is OutboxStatus.DROPPED:
         return NotFoundError(f"{message}: somebody dropped it from the outbox", hint=f"genba outbox show {entry.id}")
-    if entry.status is DeedStatus.FAILED:
+    if entry.status is OutboxStatus.FAILED:
         return UnrecoverableError(f"{message}: {entry.error}", unchanged=stays, hint=f"genba outbox show {entry.id}")
     if result.refused:
         return AccessRefusedError(

@@ -1,4 +1,4 @@
-"""Carries out what is in the outbox: one deed at a time, each once, in order.
+"""Carries out what is in the outbox: one change at a time, each once, in order.
 
 Law: nothing is sent again blindly. What was begun and did not end well is looked for first; only what is not there is
 sent. Rate limits and outages keep everything waiting until their time; credentials that are not taken keep it waiting
@@ -18,7 +18,7 @@ from genba.coordination.engine.lease_owners import lives, one_here
 from genba.definitions.project.tracker_section import GitHubSettings
 from genba.domain.errors import AccessRefusedError, GenbaError, NotAllowedError, RateLimited, RecoverableError
 from genba.domain.ports import Clock, RemoteChanges
-from genba.domain.tracker.outbox import DeedStatus, DeliveryReceipt, OutboxEntry, Pace, SendResult
+from genba.domain.tracker.outbox import DeliveryReceipt, OutboxEntry, OutboxStatus, Pace, SendResult
 
 T = TypeVar("T")
 
@@ -37,11 +37,11 @@ _GRACE = 5.0
 
 
 class _Trouble(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a deed was not made, as far as anybody knows, and what follows."""
+    """Why a change was not made, as far as anybody knows, and what follows."""
 
     message: str
     seconds: float = 0.0
-    """How long the deed itself waits."""
+    """How long the change itself waits."""
     everyone: float = 0.0
     """How long all of them wait."""
     firm: bool = False
@@ -61,10 +61,10 @@ class Sender:
     """Sends what is in the outbox, as fast as its pace allows."""
 
     def __init__(
-        self, outbox: Outbox, deeds: RemoteChanges, settings: GitHubSettings, clock: Clock, owner: str = ""
+        self, outbox: Outbox, changes: RemoteChanges, settings: GitHubSettings, clock: Clock, owner: str = ""
     ) -> None:
         self.outbox = outbox
-        self.deeds = deeds
+        self.changes = changes
         self.settings = settings
         self.pace = pace_of(settings)
         self.clock = clock
@@ -79,7 +79,7 @@ class Sender:
         longest_wait: float | None = None,
         heard: Callable[[OutboxEntry], None] | None = None,
     ) -> SendResult:
-        """Send what there is, or what stands before one deed and that deed itself.
+        """Send what there is, or what stands before one change and that change itself.
 
         It takes no longer than `patience`, but for a request that is under way; None waits as long as it takes. It
         gives up before it would wait for longer than `longest_wait` at once. `heard` is told of each one that ended.
@@ -113,7 +113,7 @@ class Sender:
             if turn.entry is not None:
                 outcome = await _uncut(self._carry_out(turn, turn.entry))
                 if outcome.entry is not None:
-                    (failed if outcome.entry.status is DeedStatus.FAILED else sent).append(outcome.entry)
+                    (failed if outcome.entry.status is OutboxStatus.FAILED else sent).append(outcome.entry)
                     if heard is not None:
                         heard(outcome.entry)
                 if outcome.refused and not outcome.alone:
@@ -135,7 +135,7 @@ class Sender:
         entry = await _aside(lambda: self.outbox.by_key(key))
         if entry is None:
             return "", True
-        return entry.lane, entry.status.ended or entry.status is DeedStatus.FAILED
+        return entry.lane, entry.status.ended or entry.status is OutboxStatus.FAILED
 
     async def _claim(self, lane: str) -> Turn:
         """The next turn. Who wants to stop meanwhile gives it back: nothing was sent."""
@@ -160,20 +160,20 @@ class Sender:
 
     async def _carry_out(self, turn: Turn, entry: OutboxEntry) -> _Outcome:
         if turn.look:
-            seen = await self._asked(self.deeds.made(entry.deed, entry.key), entry)
+            seen = await self._asked(self.changes.find(entry.change, entry.key), entry)
             if isinstance(seen, _Trouble):
                 return await self._troubled(entry, seen)
             if seen is not None:
-                return await self._made(entry, msgspec.structs.replace(seen, found=True))
+                return await self._end(entry, msgspec.structs.replace(seen, existed=True))
             begun = await _aside(lambda: self.outbox.begin(self.owner, entry))
             if begun is None:
                 await _aside(lambda: self.outbox.release(self.owner))
                 return _Outcome()
             entry = begun
-        made = await self._asked(self.deeds.do(entry.deed, entry.key), entry)
-        if isinstance(made, _Trouble):
-            return await self._troubled(entry, made)
-        return await self._made(entry, made)
+        receipt = await self._asked(self.changes.apply(entry.change, entry.key), entry)
+        if isinstance(receipt, _Trouble):
+            return await self._troubled(entry, receipt)
+        return await self._end(entry, receipt)
 
     async def _asked(self, work: Coroutine[Any, Any, T], entry: OutboxEntry) -> T | _Trouble:
         """What the other side says. The lease is kept meanwhile; what is cut off here is looked for later."""
@@ -190,8 +190,8 @@ class Sender:
         error = task.exception()
         return task.result() if error is None else _judged(error, entry.attempts)
 
-    async def _made(self, entry: OutboxEntry, made: DeliveryReceipt) -> _Outcome:
-        return _Outcome(entry=await _aside(lambda: self.outbox.end(self.owner, entry, made)))
+    async def _end(self, entry: OutboxEntry, receipt: DeliveryReceipt) -> _Outcome:
+        return _Outcome(entry=await _aside(lambda: self.outbox.end(self.owner, entry, receipt)))
 
     async def _troubled(self, entry: OutboxEntry, trouble: _Trouble) -> _Outcome:
         if trouble.fails:
@@ -214,7 +214,7 @@ def pace_of(settings: GitHubSettings) -> Pace:
 
 
 def _judged(error: BaseException, attempts: int) -> _Trouble:
-    """What becomes of a deed with which something went wrong."""
+    """What becomes of a change with which something went wrong."""
     tries = max(0, min(attempts, 20) - 1)
     match error:
         case RateLimited():

@@ -36,10 +36,10 @@ from genba.domain.tasks.task import Actor, ActorKind, Blocker, BlockerKind, Stat
 from genba.domain.text_limits import one_line
 from genba.domain.tracker.outbox import (
     CloseIssue,
-    DeedStatus,
     DeliveryReceipt,
     MergePullRequest,
     OpenPullRequest,
+    OutboxStatus,
     Relabel,
     SetCardStatus,
 )
@@ -77,7 +77,7 @@ _CHECKED = Statement("""
 SELECT 1 FROM pull_requests WHERE project_id = :project AND data LIKE :checked LIMIT 1
 """)
 _OPENED = Statement("""
-SELECT deed, made, status FROM outbox
+SELECT change, receipt, status FROM outbox
 WHERE project_id = :project AND lane IN (:of_issue, :of_branch) AND kind = 'pull_request' ORDER BY id DESC
 """)
 
@@ -181,8 +181,8 @@ class Reader:
             card = card_of(row.issue, owner, board.number) if row else None
             if card is not None and card.status == word:
                 continue
-            deed = SetCardStatus(issue=number, owner=owner, project=board.number, field=board.field, status=word)
-            record(tx, f"card:{number}:{event}", deed)
+            change = SetCardStatus(issue=number, owner=owner, project=board.number, field=board.field, status=word)
+            record(tx, f"card:{number}:{event}", change)
             moved.append(number)
         return tuple(moved)
 
@@ -315,7 +315,7 @@ def _ask(tx: Transaction, task: Task, terms: Terms, found: TrackedPullRequest, v
 def _have_merged(tx: Transaction, task: Task, terms: Terms, verdict: Merge) -> None:
     if task.requires_review and (judge := verdict.approved_by):
         status_gateway.approve(tx, task.number, terms.commit, Actor(ActorKind.HUMAN, judge))
-    deed = MergePullRequest(
+    change = MergePullRequest(
         number=verdict.number,
         commit=verdict.commit,
         issue=task.number,
@@ -326,13 +326,13 @@ def _have_merged(tx: Transaction, task: Task, terms: Terms, verdict: Merge) -> N
     wanted_before = [
         entry
         for entry in in_lane(tx, f"issue:{task.number}")
-        if isinstance(entry.deed, MergePullRequest) and _names(entry.deed, verdict.number, verdict.commit)
+        if isinstance(entry.change, MergePullRequest) and _names(entry.change, verdict.number, verdict.commit)
     ]
-    if any(entry.status is not DeedStatus.DROPPED for entry in wanted_before):
+    if any(entry.status is not OutboxStatus.DROPPED for entry in wanted_before):
         return
     # What was given up is wanted again: the same key would say that it is over.
     again = f":{len(wanted_before) + 1}" if wanted_before else ""
-    record(tx, f"merge:{verdict.number}:{verdict.commit}{again}", deed, run=terms.run)
+    record(tx, f"merge:{verdict.number}:{verdict.commit}{again}", change, run=terms.run)
 
 
 def _give_up_older_merges(tx: Transaction, terms: Terms, found: TrackedPullRequest, verdict: Verdict) -> None:
@@ -341,11 +341,11 @@ def _give_up_older_merges(tx: Transaction, terms: Terms, found: TrackedPullReque
     One that is being sent is left alone. One that was refused stands in the way of whatever comes after it.
     """
     for entry in in_lane(tx, f"issue:{terms.task}"):
-        deed = entry.deed
-        if not isinstance(deed, MergePullRequest) or entry.status.ended or entry.status is DeedStatus.SENDING:
+        change = entry.change
+        if not isinstance(change, MergePullRequest) or entry.status.ended or entry.status is OutboxStatus.SENDING:
             continue
-        same = _names(deed, found.number, terms.commit)
-        if entry.status is DeedStatus.FAILED:
+        same = _names(change, found.number, terms.commit)
+        if entry.status is OutboxStatus.FAILED:
             over = not same or not isinstance(verdict, Wait | Merge)
         else:
             undecided = isinstance(verdict, Wait) and verdict.why == UNTRIED
@@ -354,8 +354,8 @@ def _give_up_older_merges(tx: Transaction, terms: Terms, found: TrackedPullReque
             drop(tx, entry.id, _GENBA, datetime.now(UTC))
 
 
-def _names(deed: MergePullRequest, number: int, commit: str) -> bool:
-    return (deed.number, deed.commit) == (number, commit)
+def _names(change: MergePullRequest, number: int, commit: str) -> bool:
+    return (change.number, change.commit) == (number, commit)
 
 
 def _followed(tx: Transaction) -> list[tuple[Terms, int | None]]:
@@ -395,13 +395,13 @@ def _requests(tx: Transaction, terms: Terms) -> list[TrackedPullRequest]:
 def _opened(tx: Transaction, terms: Terms) -> int | None:
     """The number under which the outbox opened the pull request of a branch; 0 while it is on its way."""
     lanes = {"of_issue": f"issue:{terms.task}", "of_branch": f"branch:{terms.branch}"}
-    for deed, made, status in tx.all(_OPENED, project=tx.project, **lanes):
-        if reader(OpenPullRequest).decode(deed).branch != terms.branch:
+    for change, receipt, status in tx.all(_OPENED, project=tx.project, **lanes):
+        if reader(OpenPullRequest).decode(change).branch != terms.branch:
             continue
-        if status in (DeedStatus.PENDING, DeedStatus.SENDING):
+        if status in (OutboxStatus.PENDING, OutboxStatus.SENDING):
             return 0
-        if made:
-            return reader(DeliveryReceipt).decode(made).number
+        if receipt:
+            return reader(DeliveryReceipt).decode(receipt).number
     return None
 
 

@@ -256,13 +256,13 @@ def task_of_issue(tx: Transaction, number: int) -> Task | None:
 
 def _labels_to_be(tx: Transaction, issue: TrackedIssue) -> tuple[str, ...] | None:
     """The labels of an issue once all that is on its way has arrived; None where nothing is."""
-    waiting = [entry.deed for entry in outbox.in_lane(tx, f"issue:{issue.number}") if not entry.status.ended]
-    deeds = [deed for deed in waiting if isinstance(deed, Relabel)]
-    if not deeds:
+    waiting = [entry.change for entry in outbox.in_lane(tx, f"issue:{issue.number}") if not entry.status.ended]
+    changes = [change for change in waiting if isinstance(change, Relabel)]
+    if not changes:
         return None
     labels = dict.fromkeys(issue.labels)
-    for deed in deeds:
-        labels = dict.fromkeys(label for label in (*labels, *deed.add) if label not in deed.remove)
+    for change in changes:
+        labels = dict.fromkeys(label for label in (*labels, *change.add) if label not in change.remove)
     return tuple(labels)
 
 

@@ -1,6 +1,6 @@
-"""Deeds: typed side effects on the outside world. Each is written down first, carried out once, in order.
+"""RemoteChanges: typed side effects on the outside world. Each is written down first, carried out once, in order.
 
-A deed has a key, the same for the same effect however often it is asked for. The key is a marker in what the deed
+A change has a key, the same for the same effect however often it is asked for. The key is a marker in what the change
 writes, where it writes a text, so that one that was made already is found.
 """
 
@@ -9,16 +9,16 @@ from enum import StrEnum
 import msgspec
 
 
-class _Deed(msgspec.Struct, frozen=True, kw_only=True, tag_field="deed"):
+class _RemoteChange(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
     pass
 
 
-class PostComment(_Deed, frozen=True, tag="comment"):
+class PostComment(_RemoteChange, frozen=True, tag="comment"):
     issue: int
     body: str
 
 
-class KeepComment(_Deed, frozen=True, tag="status_comment"):
+class KeepComment(_RemoteChange, frozen=True, tag="status_comment"):
     """One comment that is written anew whenever it changes: made the first time, edited after that."""
 
     issue: int
@@ -27,23 +27,23 @@ class KeepComment(_Deed, frozen=True, tag="status_comment"):
     body: str
 
 
-class Relabel(_Deed, frozen=True, tag="labels"):
+class Relabel(_RemoteChange, frozen=True, tag="labels"):
     issue: int
     add: tuple[str, ...] = ()
     remove: tuple[str, ...] = ()
 
 
-class CloseIssue(_Deed, frozen=True, tag="close"):
+class CloseIssue(_RemoteChange, frozen=True, tag="close"):
     issue: int
     reason: str = "completed"
     """completed | not_planned"""
 
 
-class ReopenIssue(_Deed, frozen=True, tag="reopen"):
+class ReopenIssue(_RemoteChange, frozen=True, tag="reopen"):
     issue: int
 
 
-class OpenPullRequest(_Deed, frozen=True, tag="pull_request"):
+class OpenPullRequest(_RemoteChange, frozen=True, tag="pull_request"):
     """Open a pull request, or bring the open one of the same branch up to date."""
 
     branch: str
@@ -56,7 +56,7 @@ class OpenPullRequest(_Deed, frozen=True, tag="pull_request"):
     """Logins, and `team/NAME` for teams."""
 
 
-class MergePullRequest(_Deed, frozen=True, tag="merge"):
+class MergePullRequest(_RemoteChange, frozen=True, tag="merge"):
     number: int
     commit: str
     """The commit that is merged: another head refuses."""
@@ -67,7 +67,7 @@ class MergePullRequest(_Deed, frozen=True, tag="merge"):
     body: str = ""
 
 
-class SetCardStatus(_Deed, frozen=True, tag="card"):
+class SetCardStatus(_RemoteChange, frozen=True, tag="card"):
     """Move the card of an issue on a board; the card is made where there is none."""
 
     issue: int
@@ -77,12 +77,12 @@ class SetCardStatus(_Deed, frozen=True, tag="card"):
     status: str
 
 
-Deed = (
+RemoteChange = (
     PostComment | KeepComment | Relabel | CloseIssue | ReopenIssue | OpenPullRequest | MergePullRequest | SetCardStatus
 )
 
 
-class DeedStatus(StrEnum):
+class OutboxStatus(StrEnum):
     PENDING = "pending"
     SENDING = "sending"
     """Somebody began to send it. If they died, nobody knows whether it was made: it is looked for first."""
@@ -93,45 +93,45 @@ class DeedStatus(StrEnum):
 
     @property
     def ended(self) -> bool:
-        return self in (DeedStatus.DONE, DeedStatus.DROPPED)
+        return self in (OutboxStatus.DONE, OutboxStatus.DROPPED)
 
 
 class DeliveryReceipt(msgspec.Struct, frozen=True, kw_only=True):
-    """What a deed left on the outside."""
+    """What a change left on the outside."""
 
     address: str = ""
     number: int | None = None
     commit: str = ""
-    found: bool = False
+    existed: bool = False
     """It was there already: nothing was sent."""
     note: str = ""
     """What somebody should know about it: a reviewer who could not be asked."""
 
 
 class OutboxEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A deed on its way."""
+    """A change on its way."""
 
     id: int = 0
     key: str
-    deed: Deed
+    change: RemoteChange
     lane: str = ""
-    """Deeds of one lane are carried out one after the other: `issue:12`, `pull_request:31`."""
-    status: DeedStatus = DeedStatus.PENDING
+    """RemoteChanges of one lane are carried out one after the other: `issue:12`, `pull_request:31`."""
+    status: OutboxStatus = OutboxStatus.PENDING
     attempts: int = 0
     not_before: str = ""
     error: str = ""
-    made: DeliveryReceipt | None = None
+    receipt: DeliveryReceipt | None = None
     run: str = ""
     created_at: str = ""
     sent_at: str = ""
     ended_at: str = ""
 
 
-def lane_of(deed: Deed) -> str:
-    """Deeds on the same issue keep their order; so do those of a pull request without an issue."""
-    if isinstance(deed, OpenPullRequest | MergePullRequest) and deed.issue is None:
-        return f"branch:{deed.branch}" if isinstance(deed, OpenPullRequest) else f"pull_request:{deed.number}"
-    return f"issue:{deed.issue}"
+def lane_of(change: RemoteChange) -> str:
+    """RemoteChanges on the same issue keep their order; so do those of a pull request without an issue."""
+    if isinstance(change, OpenPullRequest | MergePullRequest) and change.issue is None:
+        return f"branch:{change.branch}" if isinstance(change, OpenPullRequest) else f"pull_request:{change.number}"
+    return f"issue:{change.issue}"
 
 
 def marker(key: str) -> str:
@@ -139,20 +139,20 @@ def marker(key: str) -> str:
     return f"<!-- genba:{key} -->"
 
 
-def mutations_of(deed: Deed) -> int:
-    """How many requests that change something the deed sends, as a rule at most."""
-    match deed:
+def mutations_of(change: RemoteChange) -> int:
+    """How many requests that change something the change sends, as a rule at most."""
+    match change:
         case Relabel():
-            return max(1, bool(deed.add) + len(deed.remove))
+            return max(1, bool(change.add) + len(change.remove))
         case OpenPullRequest():
-            return 2 if deed.reviewers else 1
+            return 2 if change.reviewers else 1
         case SetCardStatus():
             return 2
     return 1
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
-    """How fast deeds may follow one another, over all processes."""
+    """How fast changes may follow one another, over all processes."""
 
     per_hour: int = 500
     pause_seconds: float = 1.0

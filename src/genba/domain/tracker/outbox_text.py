@@ -1,72 +1,74 @@
-"""What a deed does, in words for people."""
+"""What a change does, in words for people."""
 
 from genba.domain.tracker.outbox import (
     CloseIssue,
-    Deed,
     KeepComment,
     MergePullRequest,
     OpenPullRequest,
     PostComment,
     Relabel,
+    RemoteChange,
     ReopenIssue,
     SetCardStatus,
 )
 
 
-def subject_of(deed: Deed) -> str:
+def subject_of(change: RemoteChange) -> str:
     """What it is done to."""
-    if isinstance(deed, MergePullRequest):
-        return f"#{deed.number}"
-    issue = deed.issue
-    return f"#{issue}" if issue is not None else getattr(deed, "branch", "")
+    if isinstance(change, MergePullRequest):
+        return f"#{change.number}"
+    issue = change.issue
+    return f"#{issue}" if issue is not None else getattr(change, "branch", "")
 
 
-def in_words(deed: Deed) -> str:
+def in_words(change: RemoteChange) -> str:
     """What is done, on one line."""
-    match deed:
+    match change:
         case PostComment():
-            return f"comment: {_first_line(deed.body)}"
+            return f"comment: {_first_line(change.body)}"
         case KeepComment():
-            return f"keep the comment {deed.name}: {_first_line(deed.body)}"
+            return f"keep the comment {change.name}: {_first_line(change.body)}"
         case Relabel():
-            return "labels: " + ", ".join([*(f"+{label}" for label in deed.add), *(f"-{one}" for one in deed.remove)])
+            return "labels: " + ", ".join(
+                [*(f"+{label}" for label in change.add), *(f"-{one}" for one in change.remove)]
+            )
         case CloseIssue():
-            return f"close as {deed.reason.replace('_', ' ')}"
+            return f"close as {change.reason.replace('_', ' ')}"
         case ReopenIssue():
             return "reopen"
         case OpenPullRequest():
-            kind = "draft pull request" if deed.draft else "pull request"
-            return f"{kind} of {deed.branch} into {deed.target}: {deed.title}"
+            kind = "draft pull request" if change.draft else "pull request"
+            return f"{kind} of {change.branch} into {change.target}: {change.title}"
         case MergePullRequest():
-            return f"merge {deed.commit[:7]} ({deed.method})"
+            return f"merge {change.commit[:7]} ({change.method})"
         case SetCardStatus():
-            return f"card on {deed.owner}/{deed.project}: {deed.field} = {deed.status}"
+            return f"card on {change.owner}/{change.project}: {change.field} = {change.status}"
 
 
-def without_it(deed: Deed) -> str:
+def without_it(change: RemoteChange) -> str:
     """What does not happen when it is given up."""
-    match deed:
+    match change:
         case PostComment() | KeepComment():
-            return f"nobody reads this on #{deed.issue}"
+            return f"nobody reads this on #{change.issue}"
         case Relabel():
-            parts = [f"{', '.join(deed.add)} is not added"] if deed.add else []
-            parts += [f"{', '.join(deed.remove)} is not removed"] if deed.remove else []
-            return f"on #{deed.issue} {' and '.join(parts) or 'no label changes'}"
+            parts = [f"{', '.join(change.add)} is not added"] if change.add else []
+            parts += [f"{', '.join(change.remove)} is not removed"] if change.remove else []
+            return f"on #{change.issue} {' and '.join(parts) or 'no label changes'}"
         case CloseIssue():
-            return f"#{deed.issue} is not closed by Genba"
+            return f"#{change.issue} is not closed by Genba"
         case ReopenIssue():
-            return f"#{deed.issue} is not reopened by Genba"
+            return f"#{change.issue} is not reopened by Genba"
         case OpenPullRequest():
-            return f"no pull request is opened, or brought up to date, for {deed.branch}; the branch stays"
+            return f"no pull request is opened, or brought up to date, for {change.branch}; the branch stays"
         case MergePullRequest():
-            return f"pull request #{deed.number} is not merged by Genba"
+            return f"pull request #{change.number} is not merged by Genba"
         case SetCardStatus():
-            return f"the card of #{deed.issue} stays where it is"
+            return f"the card of #{change.issue} stays where it is"
 
 
-def body_of(deed: Deed) -> str:
+def body_of(change: RemoteChange) -> str:
     """The text that it writes, where it writes one."""
-    return getattr(deed, "body", "")
+    return getattr(change, "body", "")
 
 
 def _first_line(text: str) -> str:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from genba.definitions.project.tracker_section import GitHubSettings
     from genba.domain.ports import Tracker
     from genba.domain.sessions.workspaces import PullRequest
-    from genba.domain.tracker.outbox import Deed, DeliveryReceipt
+    from genba.domain.tracker.outbox import DeliveryReceipt, RemoteChange
     from genba.domain.tracker.remote import CardPage, Details, IssuePage, Terms, TrackedIssue, TrackedPullRequest
     from genba.execution.run import RunPlan
     from genba.execution.session_context import SessionContext
@@ -60,7 +60,7 @@ class GitHubOffice:
         self.settings = settings
         self.clock = SystemClock()
         self.issues = LazyIssues(self)
-        self.deeds = LazyDeeds(self)
+        self.changes = LazyChanges(self)
         self._client: GitHubClient | None = None
         self._left: list[GitHubClient] = []
         """Those whose credentials were refused. Somebody may still wait for an answer to one of them."""
@@ -165,7 +165,7 @@ class GitHubOffice:
         return Outbox(self.context.board().store)
 
     def sender(self) -> Sender:
-        return Sender(self.outbox(), self.deeds, self.settings, self.clock)
+        return Sender(self.outbox(), self.changes, self.settings, self.clock)
 
     def tracker(self, run: str = "") -> OutboxTracker:
         return OutboxTracker(self.context.board(), self.sender(), run)
@@ -348,27 +348,27 @@ class LazyIssues:
         return self._issues.notes if self._issues is not None else ()
 
 
-class LazyDeeds:
-    """Carries out deeds; whoever has none to carry out needs no credentials."""
+class LazyChanges:
+    """Carries out changes; whoever has none to carry out needs no credentials."""
 
     def __init__(self, office: GitHubOffice) -> None:
         self.office = office
-        self._deeds: GitHubChanges | None = None
+        self._changes: GitHubChanges | None = None
 
     async def _ask(self, work: Callable[[GitHubChanges], Awaitable[T]]) -> T:
         from genba.connections.github.remote_changes import GitHubChanges  # noqa: PLC0415  (see client)
 
         client = await self.office.client()
-        if self._deeds is None or self._deeds.client is not client:
-            self._deeds = GitHubChanges(client)
+        if self._changes is None or self._changes.client is not client:
+            self._changes = GitHubChanges(client)
         try:
-            return await work(self._deeds)
+            return await work(self._changes)
         except AccessRefusedError:
             self.office.start_over()
             raise
 
-    async def made(self, deed: Deed, key: str) -> DeliveryReceipt | None:
-        return await self._ask(lambda one: one.made(deed, key))
+    async def find(self, change: RemoteChange, key: str) -> DeliveryReceipt | None:
+        return await self._ask(lambda one: one.find(change, key))
 
-    async def do(self, deed: Deed, key: str) -> DeliveryReceipt:
-        return await self._ask(lambda one: one.do(deed, key))
+    async def apply(self, change: RemoteChange, key: str) -> DeliveryReceipt:
+        return await self._ask(lambda one: one.apply(change, key))

@@ -11,7 +11,7 @@ import msgspec
 from genba.blackboard.tracker import outbox, pull_request_terms
 from genba.connections.git.merging.merge_target import GitTarget
 from genba.domain.errors import GenbaError, RateLimited
-from genba.domain.tracker.outbox import DeedStatus, MergePullRequest, OutboxEntry, SendResult
+from genba.domain.tracker.outbox import MergePullRequest, OutboxEntry, OutboxStatus, SendResult
 from genba.domain.tracker.remote import PullRequestNews, SyncResult
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ async def _send(office: GitHubOffice, read_back: ReadBack, found: Look) -> Look:
             until=turn.until,
             why=turn.refused or turn.why,
         )
-        if not any(isinstance(entry.deed, MergePullRequest) for entry in turn.sent):
+        if not any(isinstance(entry.change, MergePullRequest) for entry in turn.sent):
             break
         news = await read_back()
         found = msgspec.structs.replace(found, result=msgspec.structs.replace(found.result, news=_newest(found, news)))
@@ -123,6 +123,6 @@ async def _bring_along(
 async def _told(office: GitHubOffice, found: Look) -> Look:
     store, copy = office.context.board().store, office.board()
     waiting = await asyncio.to_thread(store.read, outbox.pending)
-    left = tuple(entry for entry in waiting if entry.status is not DeedStatus.FAILED)
-    refused = tuple(entry for entry in waiting if entry.status is DeedStatus.FAILED)
+    left = tuple(entry for entry in waiting if entry.status is not OutboxStatus.FAILED)
+    refused = tuple(entry for entry in waiting if entry.status is OutboxStatus.FAILED)
     return msgspec.structs.replace(found, waiting=left, failed=refused, copied=await asyncio.to_thread(copy.counts))

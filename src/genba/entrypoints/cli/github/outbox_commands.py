@@ -9,7 +9,7 @@ from genba.blackboard.tracker.outbox import Outbox
 from genba.coordination.engine.lease_owners import lives
 from genba.coordination.tracker.outbox_sender import pace_of
 from genba.domain.errors import AccessRefusedError, NotFoundError, RemoteUnavailable, StateConflictError, UsageError
-from genba.domain.tracker.outbox import DeedStatus, OutboxEntry, Pace, SendResult
+from genba.domain.tracker.outbox import OutboxEntry, OutboxStatus, Pace, SendResult
 from genba.domain.tracker.outbox_text import without_it
 from genba.entrypoints.cli.decide.decision_commands import columns
 from genba.entrypoints.cli.failures import show_hint
@@ -68,7 +68,7 @@ def show(number: int, as_json: bool) -> None:
         return
     for line in outbox_page(entry, held(box.list()).get(number), datetime.now(UTC)):
         click.echo(line)
-    if entry.status is DeedStatus.FAILED:
+    if entry.status is OutboxStatus.FAILED:
         show_hint(f"genba outbox retry {number}\ngenba outbox drop {number}")
 
 
@@ -127,7 +127,7 @@ def drop(number: int, as_json: bool) -> None:
     if as_json:
         print_json(entry)
         return
-    click.echo(f"entry {number} is dropped: {without_it(entry.deed)}")
+    click.echo(f"entry {number} is dropped: {without_it(entry.change)}")
     if entry.attempts:
         click.echo("it was tried before: if it was made then, it stays as it is there", err=True)
     show_hint("genba outbox list")
@@ -161,7 +161,7 @@ def _facts(entries: tuple[OutboxEntry, ...], turn: Any) -> dict[str, Any]:
 
 
 def _say_what_is_next(context: ProjectContext, entries: tuple[OutboxEntry, ...], waiting: str) -> None:
-    failed = next((entry for entry in entries if entry.status is DeedStatus.FAILED), None)
+    failed = next((entry for entry in entries if entry.status is OutboxStatus.FAILED), None)
     if failed is not None:
         show_hint(f"genba outbox show {failed.id}\ngenba outbox retry {failed.id}\ngenba outbox drop {failed.id}")
         return
@@ -179,7 +179,9 @@ def _dry_run(as_json: bool) -> int:
     if context.has_board():
         entries = _outbox(context).list()
         behind = held(entries)
-        waiting = tuple(entry for entry in entries if entry.status is not DeedStatus.FAILED and entry.id not in behind)
+        waiting = tuple(
+            entry for entry in entries if entry.status is not OutboxStatus.FAILED and entry.id not in behind
+        )
     if as_json:
         print_json(waiting)
         return 0

@@ -127,18 +127,18 @@ def _sending(found: Look, dry_run: bool) -> Iterator[str]:
     if not (found.sent or found.failed or found.waiting):
         return
     yield ""
-    rows = [("● sent", str(entry.id), _deed(entry), "") for entry in found.sent]
-    rows += [("✗ refused", str(entry.id), _deed(entry), entry.error) for entry in found.failed]
+    rows = [("● sent", str(entry.id), _change(entry), "") for entry in found.sent]
+    rows += [("✗ refused", str(entry.id), _change(entry), entry.error) for entry in found.failed]
     word = "would be sent" if dry_run else "waits"
-    rows += [(f"· {word}", str(entry.id), _deed(entry), "") for entry in found.waiting[:_NAMED]]
+    rows += [(f"· {word}", str(entry.id), _change(entry), "") for entry in found.waiting[:_NAMED]]
     yield from (f" {line}" for line in rows_of(rows, (16, 6, 40)))
     if len(found.waiting) > _NAMED:
         yield f"   and {len(found.waiting) - _NAMED} more"
 
 
-def _deed(entry: OutboxEntry) -> str:
-    kind = str(entry.deed.__struct_config__.tag).replace("_", " ")
-    issue = getattr(entry.deed, "issue", None)
+def _change(entry: OutboxEntry) -> str:
+    kind = str(entry.change.__struct_config__.tag).replace("_", " ")
+    issue = getattr(entry.change, "issue", None)
     return f"{kind} of #{issue}" if issue is not None else f"{kind} of {entry.lane}"
 
 

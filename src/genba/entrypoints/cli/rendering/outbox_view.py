@@ -4,18 +4,18 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from genba.blackboard.tracker.outbox_order import Turn
-from genba.domain.tracker.outbox import DeedStatus, OutboxEntry
+from genba.domain.tracker.outbox import OutboxEntry, OutboxStatus
 from genba.domain.tracker.outbox_text import body_of, in_words, subject_of
 from genba.entrypoints.cli.rendering.columns import cell, cut, rows_of
 from genba.entrypoints.cli.rendering.fleet_views import ago
 from genba.entrypoints.cli.rendering.printable import printable
 
 MARKS = {
-    DeedStatus.PENDING: "○",
-    DeedStatus.SENDING: "◐",
-    DeedStatus.DONE: "●",
-    DeedStatus.FAILED: "✗",
-    DeedStatus.DROPPED: "–",
+    OutboxStatus.PENDING: "○",
+    OutboxStatus.SENDING: "◐",
+    OutboxStatus.DONE: "●",
+    OutboxStatus.FAILED: "✗",
+    OutboxStatus.DROPPED: "–",
 }
 _WIDE = (6, 10, 18, 56)
 
@@ -27,8 +27,8 @@ def outbox_lines(entries: Sequence[OutboxEntry], now: datetime, columns: int) ->
         (
             str(entry.id),
             f"{MARKS[entry.status]} {entry.status}",
-            subject_of(entry.deed),
-            in_words(entry.deed),
+            subject_of(entry.change),
+            in_words(entry.change),
             _note(entry, behind.get(entry.id), now),
         )
         for entry in entries
@@ -39,7 +39,7 @@ def outbox_lines(entries: Sequence[OutboxEntry], now: datetime, columns: int) ->
 
 def outbox_page(entry: OutboxEntry, behind: int | None, now: datetime) -> Iterator[str]:
     """Everything about one."""
-    what = f"{cell(subject_of(entry.deed))} {cell(in_words(entry.deed))}"
+    what = f"{cell(subject_of(entry.change))} {cell(in_words(entry.change))}"
     yield f"{MARKS[entry.status]} {entry.id} {entry.status}   {what}"
     facts = [
         ("recorded", ago(entry.created_at, now)),
@@ -53,7 +53,7 @@ def outbox_page(entry: OutboxEntry, behind: int | None, now: datetime) -> Iterat
         ("waits for", f"entry {behind}" if behind is not None else ""),
         ("said", entry.error),
         ("made", _made(entry)),
-        ("but", entry.made.note if entry.made is not None else ""),
+        ("but", entry.receipt.note if entry.receipt is not None else ""),
     ]
     yield ""
     for name, value in facts:
@@ -65,16 +65,16 @@ def outbox_page(entry: OutboxEntry, behind: int | None, now: datetime) -> Iterat
 def dry_lines(entries: Sequence[OutboxEntry]) -> Iterator[str]:
     """What would be sent, in its order, with its words."""
     for entry in entries:
-        yield f"{entry.id}  {cell(subject_of(entry.deed))}  {cell(in_words(entry.deed))}"
+        yield f"{entry.id}  {cell(subject_of(entry.change))}  {cell(in_words(entry.change))}"
         yield from _body(entry, "   ")
 
 
 def sent_line(entry: OutboxEntry) -> str:
-    message = f"{MARKS[entry.status]} {entry.id}  {cell(subject_of(entry.deed))}  {cell(in_words(entry.deed))}"
-    if entry.status is DeedStatus.FAILED:
+    message = f"{MARKS[entry.status]} {entry.id}  {cell(subject_of(entry.change))}  {cell(in_words(entry.change))}"
+    if entry.status is OutboxStatus.FAILED:
         return f"{message}   {cell(entry.error)}"
-    if entry.made is not None and (entry.made.found or entry.made.note):
-        return f"{message}   {cell(entry.made.note) or 'was there already'}"
+    if entry.receipt is not None and (entry.receipt.existed or entry.receipt.note):
+        return f"{message}   {cell(entry.receipt.note) or 'was there already'}"
     return message
 
 
@@ -87,7 +87,7 @@ def waiting_words(turn: Turn) -> str:
 
 def held(entries: Sequence[OutboxEntry]) -> dict[int, int]:
     """By the number of an entry, the failed one that it waits behind."""
-    failed = {entry.id for entry in entries if entry.status is DeedStatus.FAILED}
+    failed = {entry.id for entry in entries if entry.status is OutboxStatus.FAILED}
     return {number: before for number, before in _behind(entries).items() if before in failed}
 
 
@@ -113,22 +113,22 @@ def _behind(entries: Sequence[OutboxEntry]) -> dict[int, int]:
 
 
 def _note(entry: OutboxEntry, behind: int | None, now: datetime) -> str:
-    if entry.status is DeedStatus.DONE:
+    if entry.status is OutboxStatus.DONE:
         return _made(entry) or ago(entry.ended_at, now)
     if behind is not None:
         return f"waits for {behind}"
-    return entry.error or ("" if entry.status is DeedStatus.SENDING else ago(entry.created_at, now))
+    return entry.error or ("" if entry.status is OutboxStatus.SENDING else ago(entry.created_at, now))
 
 
 def _made(entry: OutboxEntry) -> str:
-    if entry.made is None:
+    if entry.receipt is None:
         return ""
-    there = " (was there already)" if entry.made.found else ""
-    return f"{entry.made.address or entry.made.commit[:12]}{there}".strip()
+    there = " (was there already)" if entry.receipt.existed else ""
+    return f"{entry.receipt.address or entry.receipt.commit[:12]}{there}".strip()
 
 
 def _body(entry: OutboxEntry, margin: str) -> Iterator[str]:
-    body = body_of(entry.deed)
+    body = body_of(entry.change)
     if body:
         yield ""
         for line in printable(body).splitlines():

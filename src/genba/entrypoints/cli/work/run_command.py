@@ -26,7 +26,7 @@ from genba.domain.errors import ConfigurationError, GenbaError, UsageError
 from genba.domain.problems import Problem, did_you_mean
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.sessions.workspaces import MergeStatus
-from genba.domain.tracker.outbox import DeedStatus
+from genba.domain.tracker.outbox import OutboxStatus
 from genba.entrypoints.cli.failures import show_hint, show_problem, show_warning
 from genba.entrypoints.cli.project_lookup import house_here, run_async
 from genba.entrypoints.cli.rendering.plain_view import PlainView
@@ -491,7 +491,7 @@ def _tell_of_github(context: ProjectContext, result: RunResult) -> None:
         count = f"{len(waiting)} change{'s wait' if len(waiting) > 1 else ' waits'} in the outbox"
         why = next((one.error for one in waiting if one.error), "")
         show_warning(f"{count}: {why}" if why else count)
-        failed = any(one.status is DeedStatus.FAILED for one in waiting)
+        failed = any(one.status is OutboxStatus.FAILED for one in waiting)
         show_hint("genba outbox list" if failed else "genba outbox send")
     elif result.pull_request and _in_review(context, result.issue):
         show_hint("genba sync   once it is reviewed or merged")

@@ -1,4 +1,4 @@
-"""Deeds on GitHub: found when they were made, sent once when they were not."""
+"""RemoteChanges on GitHub: found when they were made, sent once when they were not."""
 
 from collections.abc import AsyncIterator
 
@@ -16,12 +16,12 @@ from genba.domain.errors import (
 )
 from genba.domain.tracker.outbox import (
     CloseIssue,
-    Deed,
     KeepComment,
     MergePullRequest,
     OpenPullRequest,
     PostComment,
     Relabel,
+    RemoteChange,
     ReopenIssue,
     SetCardStatus,
     marker,
@@ -61,7 +61,7 @@ async def client(shop: GitHub) -> AsyncIterator[GitHubClient]:
 
 
 @pytest.fixture
-def deeds(client: GitHubClient) -> GitHubChanges:
+def changes(client: GitHubClient) -> GitHubChanges:
     return GitHubChanges(client)
 
 
@@ -77,17 +77,17 @@ def sent(hub: GitHub) -> list[str]:
 async def test_a_comment_whose_answer_was_lost_is_found_and_not_made_twice(either: GitHub, fault: Fault) -> None:
     fault.method, fault.path = "POST", COMMENTS
     either.faults.add(fault)
-    deed = PostComment(issue=1, body="It is done.")
+    change = PostComment(issue=1, body="It is done.")
     async with connected(either) as client:
-        deeds = GitHubChanges(client)
+        changes = GitHubChanges(client)
         with pytest.raises(RemoteUnavailable):
-            await deeds.do(deed, "key-1")
-        found = await deeds.made(deed, "key-1")
+            await changes.apply(change, "key-1")
+        found = await changes.find(change, "key-1")
         assert (found is not None) is fault.effect
         if found is None:
-            await deeds.do(deed, "key-1")
+            await changes.apply(change, "key-1")
         else:
-            assert found.found
+            assert found.existed
     assert len(either.issue(SHOP, 1).comments) == 1
     assert marker("key-1") in either.issue(SHOP, 1).comments[0].body
 
@@ -95,9 +95,9 @@ async def test_a_comment_whose_answer_was_lost_is_found_and_not_made_twice(eithe
 async def test_a_marker_that_a_stranger_copied_proves_nothing(either: GitHub) -> None:
     either.comment(SHOP, 1, f"Ha. {marker('key-1')} {marker('status@1')}", by="stranger")
     async with connected(either) as client:
-        deeds = GitHubChanges(client)
-        assert await deeds.made(PostComment(issue=1, body="x"), "key-1") is None
-        await deeds.do(KeepComment(issue=1, name="status", body="Mine."), "key-2")
+        changes = GitHubChanges(client)
+        assert await changes.find(PostComment(issue=1, body="x"), "key-1") is None
+        await changes.apply(KeepComment(issue=1, name="status", body="Mine."), "key-2")
     theirs, mine = either.issue(SHOP, 1).comments
     assert theirs.body.startswith("Ha.")
     assert (mine.author.login, mine.body.splitlines()[0]) == ("octocat", "Mine.")
@@ -106,7 +106,7 @@ async def test_a_marker_that_a_stranger_copied_proves_nothing(either: GitHub) ->
 async def test_a_comment_of_a_colleague_counts(either: GitHub) -> None:
     either.comment(SHOP, 1, f"Done. {marker('key-1')}", by="rita")
     async with connected(either) as client:
-        assert await GitHubChanges(client).made(PostComment(issue=1, body="Done."), "key-1") is not None
+        assert await GitHubChanges(client).find(PostComment(issue=1, body="Done."), "key-1") is not None
 
 
 async def test_an_old_comment_among_many_is_found(either: GitHub) -> None:
@@ -114,22 +114,22 @@ async def test_an_old_comment_among_many_is_found(either: GitHub) -> None:
     for count in range(230):
         either.comment(SHOP, 1, f"Noise {count}")
     async with connected(either) as client:
-        assert await GitHubChanges(client).made(PostComment(issue=1, body="Done."), "key-1") is not None
-        assert await GitHubChanges(client).made(PostComment(issue=1, body="Done."), "key-2") is None
+        assert await GitHubChanges(client).find(PostComment(issue=1, body="Done."), "key-1") is not None
+        assert await GitHubChanges(client).find(PostComment(issue=1, body="Done."), "key-2") is None
 
 
 async def test_the_comment_that_is_kept_is_made_anew_where_somebody_deleted_it(
-    shop: GitHub, deeds: GitHubChanges
+    shop: GitHub, changes: GitHubChanges
 ) -> None:
-    await deeds.do(KeepComment(issue=1, name="status", body="It began."), "k1")
+    await changes.apply(KeepComment(issue=1, name="status", body="It began."), "k1")
     shop.issue(SHOP, 1).comments.clear()
-    await deeds.do(KeepComment(issue=1, name="status", body="It ended."), "k2")
+    await changes.apply(KeepComment(issue=1, name="status", body="It ended."), "k2")
     assert [comment.body.splitlines()[0] for comment in shop.issue(SHOP, 1).comments] == ["It ended."]
 
 
-async def test_two_names_are_two_comments(shop: GitHub, deeds: GitHubChanges) -> None:
+async def test_two_names_are_two_comments(shop: GitHub, changes: GitHubChanges) -> None:
     for name in ("status", "plan", "status", "plan"):
-        await deeds.do(KeepComment(issue=1, name=name, body=f"The {name}."), f"key-{name}")
+        await changes.apply(KeepComment(issue=1, name=name, body=f"The {name}."), f"key-{name}")
     assert len(shop.issue(SHOP, 1).comments) == 2
     assert len(sent(shop)) == 2
 
@@ -147,47 +147,49 @@ def test_a_long_text_is_shortened_and_keeps_its_marker() -> None:
 # -------------------------------------------------------------------------------------------------------------- labels
 
 
-async def test_only_what_is_missing_is_sent(shop: GitHub, deeds: GitHubChanges) -> None:
-    deed = Relabel(issue=1, add=("DOCS", "new", "newer"), remove=("OLD", "nobody has this"))
-    await deeds.do(deed, "labels")
+async def test_only_what_is_missing_is_sent(shop: GitHub, changes: GitHubChanges) -> None:
+    change = Relabel(issue=1, add=("DOCS", "new", "newer"), remove=("OLD", "nobody has this"))
+    await changes.apply(change, "labels")
     assert shop.labels(SHOP, 1) == ["docs", "new", "newer"]
-    assert len(sent(shop)) == 2 <= mutations_of(deed)
-    assert (await deeds.do(deed, "labels")).found
+    assert len(sent(shop)) == 2 <= mutations_of(change)
+    assert (await changes.apply(change, "labels")).existed
     assert len(sent(shop)) == 2
 
 
-async def test_what_people_label_meanwhile_stays(shop: GitHub, deeds: GitHubChanges) -> None:
+async def test_what_people_label_meanwhile_stays(shop: GitHub, changes: GitHubChanges) -> None:
     path = f"/repos/{SHOP}/issues/1"
     shop.faults.add(Fault(method="GET", path=path, effect=True, then=lambda: shop.label(SHOP, 1, "theirs", by="rita")))
-    await deeds.do(Relabel(issue=1, add=("new",), remove=("old",)), "labels")
+    await changes.apply(Relabel(issue=1, add=("new",), remove=("old",)), "labels")
     assert shop.labels(SHOP, 1) == ["docs", "new", "theirs"]
 
 
-async def test_a_label_that_somebody_else_took_away_is_no_problem(shop: GitHub, deeds: GitHubChanges) -> None:
+async def test_a_label_that_somebody_else_took_away_is_no_problem(shop: GitHub, changes: GitHubChanges) -> None:
     def take() -> None:
         shop.unlabel(SHOP, 1, "old")
 
     shop.faults.add(Fault(method="POST", path=f"/repos/{SHOP}/issues/1/labels", effect=True, then=take))
-    await deeds.do(Relabel(issue=1, add=("new",), remove=("old",)), "labels")
+    await changes.apply(Relabel(issue=1, add=("new",), remove=("old",)), "labels")
     assert shop.labels(SHOP, 1) == ["docs", "new"]
 
 
 @pytest.mark.parametrize("name", ["a/b", "spaced out", "émoji 🚀", "100%", "a?b#c", 'quo"te'])
-async def test_labels_may_have_any_name(shop: GitHub, deeds: GitHubChanges, name: str) -> None:
-    await deeds.do(Relabel(issue=1, add=(name,)), "add")
+async def test_labels_may_have_any_name(shop: GitHub, changes: GitHubChanges, name: str) -> None:
+    await changes.apply(Relabel(issue=1, add=(name,)), "add")
     assert name in shop.labels(SHOP, 1)
-    await deeds.do(Relabel(issue=1, remove=(name,)), "remove")
+    await changes.apply(Relabel(issue=1, remove=(name,)), "remove")
     assert name not in shop.labels(SHOP, 1)
 
 
 # --------------------------------------------------------------------------------------------------------------- states
 
 
-async def test_an_issue_is_closed_with_its_reason_and_only_while_it_is_open(shop: GitHub, deeds: GitHubChanges) -> None:
-    await deeds.do(CloseIssue(issue=1, reason="not_planned"), "close")
+async def test_an_issue_is_closed_with_its_reason_and_only_while_it_is_open(
+    shop: GitHub, changes: GitHubChanges
+) -> None:
+    await changes.apply(CloseIssue(issue=1, reason="not_planned"), "close")
     assert (shop.issue(SHOP, 1).state, shop.issue(SHOP, 1).state_reason) == ("closed", "not_planned")
-    assert (await deeds.do(CloseIssue(issue=1), "again")).found
-    await deeds.do(ReopenIssue(issue=1), "reopen")
+    assert (await changes.apply(CloseIssue(issue=1), "again")).existed
+    await changes.apply(ReopenIssue(issue=1), "reopen")
     assert shop.issue(SHOP, 1).state == "open"
     assert len(sent(shop)) == 2
 
@@ -196,114 +198,116 @@ async def test_an_issue_is_closed_with_its_reason_and_only_while_it_is_open(shop
 
 
 async def test_a_pull_request_has_its_text_and_its_reviewers(either: GitHub) -> None:
-    deed = OpenPullRequest(
+    change = OpenPullRequest(
         branch="genba/1", target="main", title="A\nchange", body="Closes #1", draft=True, reviewers=("rita",), issue=1
     )
     async with connected(either) as client:
-        deeds = GitHubChanges(client)
-        made = await deeds.do(deed, "key-1")
+        changes = GitHubChanges(client)
+        made = await changes.apply(change, "key-1")
         pull = either.pull_request(SHOP, made.number or 0)
         assert (pull.title, pull.draft, pull.head, pull.base) == ("A change", True, "genba/1", "main")
         assert pull.body.startswith("Closes #1")
         assert [user.login for user in pull.requested_reviewers] == ["rita"]
         assert (made.commit, made.note) == (pull.head_sha, "")
         assert made.address.endswith(f"/{SHOP}/pull/{pull.number}")
-        assert len(sent(either)) == 2 == mutations_of(deed)
-        assert (await deeds.made(deed, "key-1")) is not None
+        assert len(sent(either)) == 2 == mutations_of(change)
+        assert (await changes.find(change, "key-1")) is not None
 
 
-async def test_the_open_pull_request_of_the_branch_is_brought_up_to_date(shop: GitHub, deeds: GitHubChanges) -> None:
+async def test_the_open_pull_request_of_the_branch_is_brought_up_to_date(shop: GitHub, changes: GitHubChanges) -> None:
     number = shop.open_pull_request(SHOP, "genba/1", title="By hand", draft=True)
-    made = await deeds.do(REQUEST, "key-1")
+    made = await changes.apply(REQUEST, "key-1")
     pull = shop.pull_request(SHOP, number)
     assert (made.number, pull.title, pull.draft) == (number, "A change", False)
     assert len(shop.repository(SHOP).pulls) == 1
     before = len(sent(shop))
-    await deeds.do(REQUEST, "key-1")
+    await changes.apply(REQUEST, "key-1")
     assert len(sent(shop)) == before
 
 
 async def test_a_draft_that_could_not_be_made_ready_is_tried_again_and_else_told(
-    shop: GitHub, deeds: GitHubChanges
+    shop: GitHub, changes: GitHubChanges
 ) -> None:
     number = shop.open_pull_request(SHOP, "genba/1", draft=True)
     shop.faults.cut(operation="Ready")
     with pytest.raises(RemoteUnavailable):
-        await deeds.do(REQUEST, "key-1")
-    assert await deeds.made(REQUEST, "key-1") is None
+        await changes.apply(REQUEST, "key-1")
+    assert await changes.find(REQUEST, "key-1") is None
     refused = b'{"data": null, "errors": [{"type": "FORBIDDEN", "message": "Resource not accessible"}]}'
     shop.faults.add(Fault(operation="Ready", status=200, body=refused))
-    assert "stays a draft" in (await deeds.do(REQUEST, "key-1")).note
-    assert (await deeds.do(REQUEST, "key-1")).note == ""
+    assert "stays a draft" in (await changes.apply(REQUEST, "key-1")).note
+    assert (await changes.apply(REQUEST, "key-1")).note == ""
     assert not shop.pull_request(SHOP, number).draft
 
 
 async def test_what_people_wrote_into_the_title_since_does_not_make_it_another_pull_request(
-    shop: GitHub, deeds: GitHubChanges
+    shop: GitHub, changes: GitHubChanges
 ) -> None:
-    number = (await deeds.do(REQUEST, "key-1")).number or 0
+    number = (await changes.apply(REQUEST, "key-1")).number or 0
     shop.edit(SHOP, number, title="A better title")
-    assert await deeds.made(REQUEST, "key-1") is not None
+    assert await changes.find(REQUEST, "key-1") is not None
 
 
 @pytest.mark.parametrize("fault", [Fault(status=502, effect=True), Fault(cut=True, effect=True)])
-async def test_a_pull_request_whose_answer_was_lost_is_found(shop: GitHub, deeds: GitHubChanges, fault: Fault) -> None:
+async def test_a_pull_request_whose_answer_was_lost_is_found(
+    shop: GitHub, changes: GitHubChanges, fault: Fault
+) -> None:
     fault.method, fault.path = "POST", f"/repos/{SHOP}/pulls"
     shop.faults.add(fault)
     with pytest.raises(RemoteUnavailable):
-        await deeds.do(REQUEST, "key-1")
-    found = await deeds.made(REQUEST, "key-1")
+        await changes.apply(REQUEST, "key-1")
+    found = await changes.find(REQUEST, "key-1")
     assert found is not None
-    assert (found.found, found.number) == (True, shop.repository(SHOP).pulls[0].number)
+    assert (found.existed, found.number) == (True, shop.repository(SHOP).pulls[0].number)
 
 
 async def test_reviewers_who_were_not_asked_because_the_answer_was_lost_are_asked_later(
-    shop: GitHub, deeds: GitHubChanges
+    shop: GitHub, changes: GitHubChanges
 ) -> None:
-    deed = OpenPullRequest(branch="genba/1", target="main", title="T", body="B", reviewers=("rita",))
+    change = OpenPullRequest(branch="genba/1", target="main", title="T", body="B", reviewers=("rita",))
     shop.faults.fail("POST", f"/repos/{SHOP}/pulls/*/requested_reviewers", status=500)
     with pytest.raises(RemoteUnavailable):
-        await deeds.do(deed, "key-1")
-    assert await deeds.made(deed, "key-1") is None
-    await deeds.do(deed, "key-1")
+        await changes.apply(change, "key-1")
+    assert await changes.find(change, "key-1") is None
+    await changes.apply(change, "key-1")
     (pull,) = shop.repository(SHOP).pulls
     assert [user.login for user in pull.requested_reviewers] == ["rita"]
-    assert await deeds.made(deed, "key-1") is not None
+    assert await changes.find(change, "key-1") is not None
 
 
-async def test_who_cannot_be_asked_is_told_and_stops_nothing(shop: GitHub, deeds: GitHubChanges) -> None:
-    deed = OpenPullRequest(
+async def test_who_cannot_be_asked_is_told_and_stops_nothing(shop: GitHub, changes: GitHubChanges) -> None:
+    change = OpenPullRequest(
         branch="genba/1", target="main", title="T", body="B", reviewers=("Octocat", "rita", "stranger", "team/nobody")
     )
-    made = await deeds.do(deed, "key-1")
+    made = await changes.apply(change, "key-1")
     assert made.number
     assert "Octocat made the pull request" in made.note
     assert "stranger" in made.note
 
 
-async def test_a_reviewer_is_asked_again_only_for_new_work(shop: GitHub, deeds: GitHubChanges) -> None:
-    deed = OpenPullRequest(branch="genba/1", target="main", title="T", body="B", reviewers=("rita",))
-    number = (await deeds.do(deed, "key-1")).number or 0
+async def test_a_reviewer_is_asked_again_only_for_new_work(shop: GitHub, changes: GitHubChanges) -> None:
+    change = OpenPullRequest(branch="genba/1", target="main", title="T", body="B", reviewers=("rita",))
+    number = (await changes.apply(change, "key-1")).number or 0
     shop.review(SHOP, number, "CHANGES_REQUESTED", "No.", by="rita")
     pull = shop.pull_request(SHOP, number)
-    await deeds.do(deed, "key-1")
+    await changes.apply(change, "key-1")
     assert pull.requested_reviewers == []
     shop.commit(SHOP, "genba/1", {"a.txt": "y"}, "Mend it")
-    await deeds.do(deed, "key-2")
+    await changes.apply(change, "key-2")
     assert [user.login for user in pull.requested_reviewers] == ["rita"]
 
 
-async def test_a_pull_request_without_work_is_refused_in_the_words_of_github(deeds: GitHubChanges) -> None:
+async def test_a_pull_request_without_work_is_refused_in_the_words_of_github(changes: GitHubChanges) -> None:
     for branch in ("main", "not-there"):
         with pytest.raises(UnrecoverableError) as raised:
-            await deeds.do(OpenPullRequest(branch=branch, target="main", title="T", body="B"), "key")
+            await changes.apply(OpenPullRequest(branch=branch, target="main", title="T", body="B"), "key")
         assert "422" in raised.value.message
 
 
-async def test_one_that_was_merged_meanwhile_was_made(shop: GitHub, deeds: GitHubChanges) -> None:
-    number = (await deeds.do(REQUEST, "key-1")).number or 0
+async def test_one_that_was_merged_meanwhile_was_made(shop: GitHub, changes: GitHubChanges) -> None:
+    number = (await changes.apply(REQUEST, "key-1")).number or 0
     shop.merge(SHOP, number)
-    found = await deeds.made(REQUEST, "key-1")
+    found = await changes.find(REQUEST, "key-1")
     assert found is not None
     assert found.number == number
 
@@ -312,67 +316,67 @@ async def test_one_that_was_merged_meanwhile_was_made(shop: GitHub, deeds: GitHu
 
 
 @pytest.fixture
-async def proposed(shop: GitHub, deeds: GitHubChanges) -> MergePullRequest:
-    made = await deeds.do(REQUEST, "key-1")
+async def proposed(shop: GitHub, changes: GitHubChanges) -> MergePullRequest:
+    made = await changes.apply(REQUEST, "key-1")
     return MergePullRequest(number=made.number or 0, commit=made.commit, title="Land it", body="Issue: 1")
 
 
 @pytest.mark.parametrize("method", ["merge", "squash", "rebase"])
 async def test_a_pull_request_is_merged_by_each_method(
-    shop: GitHub, deeds: GitHubChanges, proposed: MergePullRequest, method: str
+    shop: GitHub, changes: GitHubChanges, proposed: MergePullRequest, method: str
 ) -> None:
-    deed = MergePullRequest(number=proposed.number, commit=proposed.commit, method=method, title="Land", body="Why")
-    made = await deeds.do(deed, "merge")
+    change = MergePullRequest(number=proposed.number, commit=proposed.commit, method=method, title="Land", body="Why")
+    made = await changes.apply(change, "merge")
     pull = shop.pull_request(SHOP, proposed.number)
-    assert (pull.merged, made.commit, made.found) == (True, pull.merge_sha, False)
-    again = await deeds.made(deed, "merge")
+    assert (pull.merged, made.commit, made.existed) == (True, pull.merge_sha, False)
+    again = await changes.find(change, "merge")
     assert again is not None
-    assert (again.commit, again.found) == (made.commit, True)
+    assert (again.commit, again.existed) == (made.commit, True)
 
 
 async def test_a_head_that_somebody_moved_is_not_merged(
-    shop: GitHub, deeds: GitHubChanges, proposed: MergePullRequest
+    shop: GitHub, changes: GitHubChanges, proposed: MergePullRequest
 ) -> None:
     shop.commit(SHOP, "genba/1", {"b.txt": "x"}, "Sneak in", start="genba/1")
     with pytest.raises(UnrecoverableError, match="no longer at"):
-        await deeds.do(proposed, "merge")
+        await changes.apply(proposed, "merge")
     assert not shop.pull_request(SHOP, proposed.number).merged
 
 
-async def test_a_conflict_is_told(shop: GitHub, deeds: GitHubChanges, proposed: MergePullRequest) -> None:
+async def test_a_conflict_is_told(shop: GitHub, changes: GitHubChanges, proposed: MergePullRequest) -> None:
     shop.commit(SHOP, "main", {"a.txt": "something else"}, "Other")
     with pytest.raises(UnrecoverableError, match="does not merge pull request"):
-        await deeds.do(proposed, "merge")
+        await changes.apply(proposed, "merge")
 
 
 @pytest.mark.parametrize("fault", [Fault(status=502, effect=True), Fault(cut=True, effect=True)])
 async def test_a_merge_whose_answer_was_lost_is_found(
-    shop: GitHub, deeds: GitHubChanges, proposed: MergePullRequest, fault: Fault
+    shop: GitHub, changes: GitHubChanges, proposed: MergePullRequest, fault: Fault
 ) -> None:
     fault.method, fault.path = "PUT", f"/repos/{SHOP}/pulls/*/merge"
     shop.faults.add(fault)
     with pytest.raises(RemoteUnavailable):
-        await deeds.do(proposed, "merge")
-    found = await deeds.made(proposed, "merge")
+        await changes.apply(proposed, "merge")
+    found = await changes.find(proposed, "merge")
     assert found is not None
     assert found.commit == shop.pull_request(SHOP, proposed.number).merge_sha
 
 
 async def test_what_somebody_else_merged_is_found_and_not_sent(
-    shop: GitHub, deeds: GitHubChanges, proposed: MergePullRequest
+    shop: GitHub, changes: GitHubChanges, proposed: MergePullRequest
 ) -> None:
     commit = shop.merge(SHOP, proposed.number, by="rita")
-    made = await deeds.do(proposed, "merge")
-    assert (made.commit, made.found) == (commit, True)
+    made = await changes.apply(proposed, "merge")
+    assert (made.commit, made.existed) == (commit, True)
 
 
 async def test_a_base_that_moves_at_the_same_moment_is_tried_again_later(
-    shop: GitHub, deeds: GitHubChanges, proposed: MergePullRequest
+    shop: GitHub, changes: GitHubChanges, proposed: MergePullRequest
 ) -> None:
     output = "Base branch was modified. Review and try the merge again."
     shop.faults.fail("PUT", f"/repos/{SHOP}/pulls/*/merge", status=405, message=output)
     with pytest.raises(RemoteUnavailable, match="Base branch was modified"):
-        await deeds.do(proposed, "merge")
+        await changes.apply(proposed, "merge")
 
 
 # --------------------------------------------------------------------------------------------------------------- cards
@@ -387,45 +391,45 @@ def to(status: str, board: int) -> SetCardStatus:
     return SetCardStatus(issue=1, owner="acme", project=board, field="Status", status=status)
 
 
-async def test_a_card_is_made_and_moved(shop: GitHub, deeds: GitHubChanges, board: int) -> None:
-    assert await deeds.made(to("Todo", board), "card") is None
-    await deeds.do(to("Todo", board), "card")
+async def test_a_card_is_made_and_moved(shop: GitHub, changes: GitHubChanges, board: int) -> None:
+    assert await changes.find(to("Todo", board), "card") is None
+    await changes.apply(to("Todo", board), "card")
     assert shop.card_status("acme", board, SHOP, 1) == "Todo"
-    assert await deeds.made(to("todo", board), "card") is not None
-    await deeds.do(to("in progress", board), "card-2")
+    assert await changes.find(to("todo", board), "card") is not None
+    await changes.apply(to("in progress", board), "card-2")
     assert shop.card_status("acme", board, SHOP, 1) == "In Progress"
     assert [one.operation for one in shop.requests if one.mutation] == ["AddCard", "MoveCard", "MoveCard"]
 
 
-async def test_a_card_whose_answer_was_lost_is_not_made_twice(shop: GitHub, deeds: GitHubChanges, board: int) -> None:
+async def test_a_card_whose_answer_was_lost_is_not_made_twice(shop: GitHub, changes: GitHubChanges, board: int) -> None:
     shop.faults.cut(operation="AddCard", effect=True)
     with pytest.raises(RemoteUnavailable):
-        await deeds.do(to("Todo", board), "card")
-    assert await deeds.made(to("Todo", board), "card") is None
-    await deeds.do(to("Todo", board), "card")
+        await changes.apply(to("Todo", board), "card")
+    assert await changes.find(to("Todo", board), "card") is None
+    await changes.apply(to("Todo", board), "card")
     assert len(shop.project("acme", board).items) == 1
 
 
-async def test_an_unknown_status_names_those_that_there_are(deeds: GitHubChanges, board: int) -> None:
+async def test_an_unknown_status_names_those_that_there_are(changes: GitHubChanges, board: int) -> None:
     with pytest.raises(UnrecoverableError, match="it has: Todo, In Progress, Done"):
-        await deeds.do(to("Doing", board), "card")
+        await changes.apply(to("Doing", board), "card")
     other = SetCardStatus(issue=1, owner="acme", project=board, field="Phase", status="Todo")
     with pytest.raises(UnrecoverableError, match="has no field Phase"):
-        await deeds.do(other, "card")
+        await changes.apply(other, "card")
     with pytest.raises(NotFoundError, match="project 99"):
-        await deeds.do(to("Todo", 99), "card")
+        await changes.apply(to("Todo", 99), "card")
 
 
 async def test_a_server_without_graphql_has_no_boards_and_says_so(hubs: Hubs) -> None:
     hub = furnish(hubs(graphql=False))
     async with connected(hub) as client:
         with pytest.raises(UnrecoverableError, match="no GraphQL"):
-            await GitHubChanges(client).made(to("Todo", 1), "card")
+            await GitHubChanges(client).find(to("Todo", 1), "card")
 
 
 # ----------------------------------------------------------------------------------------------------------- refusals
 
-EVERY: list[Deed] = [
+EVERY: list[RemoteChange] = [
     PostComment(issue=1, body="x"),
     KeepComment(issue=1, name="status", body="x"),
     Relabel(issue=1, add=("new",), remove=("old",)),
@@ -435,17 +439,17 @@ EVERY: list[Deed] = [
 ]
 
 
-@pytest.mark.parametrize("deed", EVERY, ids=lambda deed: type(deed).__name__)
-async def test_whoever_is_not_let_in_or_must_wait_has_changed_nothing(shop: GitHub, deed: Deed) -> None:
+@pytest.mark.parametrize("change", EVERY, ids=lambda change: type(change).__name__)
+async def test_whoever_is_not_let_in_or_must_wait_has_changed_nothing(shop: GitHub, change: RemoteChange) -> None:
     shop.add_project("acme")
     async with connected(shop) as client:
-        deeds = GitHubChanges(client)
+        changes = GitHubChanges(client)
         shop.spend(TOKEN, rest=5000, graphql=5000)
-        for act in (deeds.made(deed, "key"), deeds.do(deed, "key")):
+        for act in (changes.find(change, "key"), changes.apply(change, "key")):
             with pytest.raises(RateLimited):
                 await act
         shop.expire(TOKEN)
-        for act in (deeds.made(deed, "key"), deeds.do(deed, "key")):
+        for act in (changes.find(change, "key"), changes.apply(change, "key")):
             with pytest.raises(AccessRefusedError):
                 await act
     issue = shop.issue(SHOP, 1)
@@ -453,10 +457,12 @@ async def test_whoever_is_not_let_in_or_must_wait_has_changed_nothing(shop: GitH
     assert shop.repository(SHOP).pulls == []
 
 
-@pytest.mark.parametrize("deed", EVERY[:4], ids=lambda deed: type(deed).__name__)
-async def test_an_issue_that_is_not_there_is_not_found(shop: GitHub, deeds: GitHubChanges, deed: Deed) -> None:
+@pytest.mark.parametrize("change", EVERY[:4], ids=lambda change: type(change).__name__)
+async def test_an_issue_that_is_not_there_is_not_found(
+    shop: GitHub, changes: GitHubChanges, change: RemoteChange
+) -> None:
     shop.delete(SHOP, 1)
     with pytest.raises(NotFoundError):
-        await deeds.made(deed, "key")
+        await changes.find(change, "key")
     with pytest.raises(NotFoundError):
-        await deeds.do(deed, "key")
+        await changes.apply(change, "key")

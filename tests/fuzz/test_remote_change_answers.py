@@ -1,4 +1,4 @@
-"""Whatever GitHub answers to a deed: an error of the house or nothing, never a fault; asked again, it is there once."""
+"""Whatever GitHub answers to a change, Genba raises its own errors only, and a repeat applies the change once."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 
 from genba.connections.github.remote_changes import GitHubChanges
 from genba.domain.errors import GenbaError
-from genba.domain.tracker.outbox import CloseIssue, Deed, KeepComment, OpenPullRequest, PostComment, Relabel, marker
+from genba.domain.tracker.outbox import (
+    CloseIssue,
+    KeepComment,
+    OpenPullRequest,
+    PostComment,
+    Relabel,
+    RemoteChange,
+    marker,
+)
 from tests.fuzz.outside import tried
 from tests.fuzz.test_sync_processes import another
 from tests.github import material
@@ -50,7 +58,7 @@ def _proposed(hub: GitHub, issue: int, _key: str) -> bool:
     return sum(pull.head == f"genba/{issue}" for pull in hub.repository(SHOP).pulls) == 1
 
 
-DEEDS: dict[str, tuple[Callable[[int], Deed], Callable[[GitHub, int, str], bool]]] = {
+DEEDS: dict[str, tuple[Callable[[int], RemoteChange], Callable[[GitHub, int, str], bool]]] = {
     "comment": (lambda issue: PostComment(issue=issue, body="It is done."), _once),
     "status comment": (lambda issue: KeepComment(issue=issue, name="status", body="It goes on."), _kept),
     "labels": (lambda issue: Relabel(issue=issue, add=("new",), remove=("old",)), _labelled),
@@ -76,20 +84,20 @@ def test_whatever_is_answered_to_a_deed_it_is_there_once_in_the_end(hub: GitHub,
     async def sent(hub: GitHub, seed: int) -> None:
         issue, key = hub.add_issue(SHOP, title="One", labels=["old", "stays"]), f"key-{next(_NUMBERS)}"
         hub.commit(SHOP, f"genba/{issue}", {f"{issue}.txt": "x"}, "Add a file")
-        deed, fault = deed_of(issue), another(seed)
+        change, fault = deed_of(issue), another(seed)
         fault.effect = random.Random(seed).random() < 0.5
         hub.faults.clear()
         hub.faults.add(fault)
         async with connected(hub) as client, asyncio.timeout(SOON):
-            deeds = GitHubChanges(client)
+            changes = GitHubChanges(client)
             with contextlib.suppress(GenbaError):
-                if await deeds.made(deed, key) is None:
-                    await deeds.do(deed, key)
+                if await changes.find(change, key) is None:
+                    await changes.apply(change, key)
             hub.faults.clear()
         async with connected(hub) as client, asyncio.timeout(SOON):
-            deeds = GitHubChanges(client)
-            if await deeds.made(deed, key) is None:
-                await deeds.do(deed, key)
+            changes = GitHubChanges(client)
+            if await changes.find(change, key) is None:
+                await changes.apply(change, key)
         assert holds(hub, issue, key), (fault, hub.issue(SHOP, issue))
 
     send()
