@@ -12,14 +12,16 @@ DEV     := $(VENV)/.installed-dev
 COMPILE := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-strip-extras \
            --no-emit-index-url --no-header
 
-.PHONY: demo test chaos live-github clis collect check layout lint types imports format bench docs pictures lock clean help
-.PHONY: soak fuzz structure
+.PHONY: demo test test-share test-all chaos live-github clis collect check layout lint types imports format bench docs pictures lock clean help
+.PHONY: soak fuzz atheris structure
 .PHONY: sbom audit wheel dist
 
 help:
 	@echo "make demo         Show a fleet at work, without a model or a key."
-	@echo "make test    every test, and a share of the chaos"
-	@echo "make chaos   kill a fleet at every boundary, then break it in 500 rounds (ROUNDS=20: fewer): hours"
+	@echo "make test         Run the quick tests: 8 minutes on two cores."
+	@echo "make test-share   Run one share of the extended tests (SHARE=2/6)."
+	@echo "make test-all     Run everything for hours; write docs/measured/tests.json."
+	@echo "make chaos        Kill a fleet at every boundary, then in 500 rounds (ROUNDS=20): hours."
 	@echo "make soak         Run a fleet for a simulated day on both databases: 15 minutes."
 	@echo "make fuzz         Fuzz every input (MINUTES=10, EXAMPLES=300, SEED=, ONLY=name)."
 	@echo "make live-github  Process one issue of your repository (REPO=owner/name)."
@@ -37,28 +39,42 @@ help:
 demo: $(RUNTIME)
 	@$(BIN)/genba demo
 
-test: $(DEV) clis
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+# Which share of the extended tier CI runs: it changes from commit to commit. tests/tiers.py has the tiers.
+SHARES ?= 6
+SHARE  ?= $$(( 0x$$(git rev-parse --short=7 HEAD) % $(SHARES) + 1 ))/$(SHARES)
 
-# All of the deaths of which `make test` has a share, each in processes that are started and not forked.
+test: $(DEV) clis
+	$(PYTEST) -m "not extended"
+
+test-share: $(DEV) clis
+	GENBA_TEST_SHARE=$(SHARE) $(PYTEST) -m extended
+
+test-all: $(DEV) clis atheris
+	$(BIN)/python -m tests.full
+
+# Every boundary in processes that are started and not forked, then rounds.
 chaos: $(DEV)
-	GENBA_CHAOS=whole GENBA_CHAOS_ROUNDS=$${GENBA_CHAOS_ROUNDS:-50} GENBA_TEST_FORK=0 \
-	    $(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/fleet/test_chaos_*.py tests/chaos/test_rounds.py
+	GENBA_CHAOS_ROUNDS=$${GENBA_CHAOS_ROUNDS:-50} GENBA_TEST_FORK=0 \
+	    $(PYTEST) tests/fleet/test_chaos_*.py tests/chaos/test_rounds.py
 	$(BIN)/python -m tests.chaos --rounds $${ROUNDS:-500} --write-ledger $(if $(SEED),--add --seed $(SEED))
 
 # A simulated day, changed clocks, and a hundred workers.
 soak: $(DEV)
 	$(BIN)/python -m bench.soak
-	GENBA_CHAOS=whole GENBA_TEST_FORK=0 $(BIN)/python -m pytest -q tests/fleet/test_clock_jumps.py \
+	GENBA_TEST_FORK=0 $(BIN)/python -m pytest -q tests/fleet/test_clock_jumps.py \
 	    tests/fleet/test_hundred_workers.py
 
 # One seed for all of `make fuzz`: SEED, or a random one.
 FUZZ_SEED = $(eval FUZZ_SEED := $(or $(SEED),$(strip $(shell od -An -N4 -tu4 /dev/urandom))))$(FUZZ_SEED)
 
 # Atheris is installed beside the environment: it has no wheel for every Python.
-fuzz: $(DEV)
+atheris: $(DEV)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --only-binary :all: --require-hashes \
 	    --upgrade --target $(VENV)/fuzz -r tests/fuzz/requirements.lock || echo "not installed: atheris"
+
+# Random input from a seed that is printed.
+fuzz: $(DEV) atheris
 	$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),10) --seed $(FUZZ_SEED) $(if $(ROUNDS),--rounds $(ROUNDS)) \
 	    $(if $(ONLY),--only $(ONLY))
 	$(if $(ONLY)$(ROUNDS),@true,GENBA_FUZZ_EXAMPLES=$(or $(EXAMPLES),300) $(BIN)/python -m pytest -q -n $(JOBS) \

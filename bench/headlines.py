@@ -13,7 +13,7 @@ TITLE_OF_TABLE = "In one minute"
 NOT_YET = "not measured yet"
 NOT_THERE = "not in its ledger"
 """What stands where a ledger has another form than the table knows: a test fails then, and no measure is lost."""
-_COMMANDS = {"chaos": "make chaos", "soak": "make soak"}
+_COMMANDS = {"chaos": "make chaos", "soak": "make soak", "tests": "make test-all"}
 
 
 @dataclass(frozen=True)
@@ -179,6 +179,11 @@ def _beside(begins: str, ratio: bool = True) -> tuple[Callable[[Ledger], str], C
     return figure, floor
 
 
+def _tests(ledger: Ledger) -> str:
+    found = row(ledger, "tests that failed")
+    return f"{found.found} failed: {found.figure}"
+
+
 HEADLINES = (
     Headline("false done", "a lie that is taken for work", "truth", *_wrong("false_done", "lies")),
     Headline("false reject", "honest work that is refused", "truth", *_wrong("false_refused", "honest")),
@@ -207,6 +212,7 @@ HEADLINES = (
         "idle_calls",
         *_beside("model calls while idle", ratio=False),
     ),
+    Headline("tests", "every test of both tiers, in one run", "tests", _tests),
 )
 """What the table tells, in this order."""
 

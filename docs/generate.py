@@ -53,7 +53,7 @@ Genba was founded on five texts. This page has one row for each of their require
 implemented (a module below `genba`, or a command), the test that shows it, and the reason where Genba does something
 else on purpose.
 
-`make test` runs each of these tests. `tests/test_requirements.py` fails for a row without a test that exists and is
+`make test-all` runs each of these tests. `tests/test_requirements.py` fails for a row without a test that exists and is
 run, for a module or command that does not exist, and for a difference without a reason. The rows are in
 `docs/reference/requirements.yaml`."""
 

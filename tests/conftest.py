@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import git_recorder
+from tests import git_recorder, tiers
 from tests.project import Project
 
 settings.register_profile(
@@ -42,6 +42,19 @@ def pytest_xdist_auto_num_workers() -> int | None:
         return None
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(processors, min(3 * processors, MOST_PROCESSES))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "extended: not in the quick tier, which `make test` runs (tests/tiers.py)")
+
+
+def pytest_report_header() -> list[str]:
+    return tiers.header()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    tiers.mark(config, items)
 
 
 def pytest_collection_finish() -> None:

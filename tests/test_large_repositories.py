@@ -16,6 +16,7 @@ from genba.connections.sandbox.bubblewrap.bubblewrap import BubblewrapSandbox
 from genba.domain.sessions.workspaces import Workspace
 from tests.git.conftest import Floor
 from tests.project import Project, until
+from tests.walls import needs_bubblewrap
 
 LARGE = 30
 COMMIT = "git add -A && git commit -qm 'Some work'"
@@ -24,9 +25,9 @@ COMMIT = "git add -A && git commit -qm 'Some work'"
 @pytest.fixture
 async def floor(project: Project, tmp_path: Path) -> AsyncIterator[Floor]:
     """A repository that counts as large, with overlays."""
+    needs_bubblewrap()
     sandbox = BubblewrapSandbox(ProcessSupervisor())
-    problem = sandbox.problem() or overlay_problem(tmp_path)
-    if problem:
+    if problem := overlay_problem(tmp_path):
         pytest.skip(f"NOT RUN: {problem}")
     for number in range(LARGE):
         project.write(f"src/{number % 5}/{number}.txt", f"file {number}\n")

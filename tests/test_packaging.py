@@ -106,7 +106,7 @@ def test_the_locks_hold_what_the_project_declares() -> None:
     assert not [name for name in declared if not re.search(rf"^{name}(\[[\w, ]+\])?==", locked, re.MULTILINE)]
 
 
-@pytest.mark.parametrize("target", ["demo", "test", "check", "bench"])
+@pytest.mark.parametrize("target", ["demo", "test", "test-share", "test-all", "check", "bench"])
 def test_the_make_targets_that_the_readme_names_are_there(target: str) -> None:
     done = subprocess.run(["make", "-n", target], cwd=ROOT, check=True, capture_output=True, text=True)
 
@@ -118,5 +118,6 @@ def test_ci_calls_the_same_targets() -> None:
 
     assert re.search(r"^make( --[\w=-]+)* check\b", script, re.MULTILINE)
     assert re.search(r"^make test$", script, re.MULTILINE)
+    assert re.search(r"^make test-share\b", script, re.MULTILINE)
     assert os.access(ROOT / ".ci/run", os.X_OK)
     assert "bash .ci/run" in (ROOT / ".github/workflows/ci.yml").read_text()

@@ -21,7 +21,7 @@ def bubblewrap_problem() -> str:
 def needs_bubblewrap() -> None:
     """Skip, and say so loudly, where there can be no walls; where they are required, fail."""
     problem = bubblewrap_problem()
-    if problem and os.environ.get("GENBA_REQUIRE_WALLS") == "1":
+    if problem and os.environ.get("GENBA_REQUIRE_SANDBOXES") == "1":
         pytest.fail(f"walls are required here, and cannot be raised: {problem}")
     if problem:
         pytest.skip(f"not run: {problem}")

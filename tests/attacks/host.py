@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -579,6 +580,16 @@ def _open_mask() -> None:
     os.umask(0)
 
 
+def sleepers(seconds: str) -> list[int]:
+    """The processes `sleep SECONDS`, in sandboxes too: the agent and the goal go on when theirs ends."""
+    result = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (folder / "cmdline").read_bytes() == f"sleep\0{seconds}\0".encode():
+                result.append(int(folder.name))
+    return result
+
+
 def play_user(field: Field, scene: Scene) -> Evidence:
     if os.geteuid() != 0:
         return dict.fromkeys((each.id for each in scene.attacks), "")
@@ -588,9 +599,10 @@ def play_user(field: Field, scene: Scene) -> Evidence:
     field.before = _open_mask
     field.play("task", "add", f"A task {word}")
     field.before = None
-    field.write("check.py", "import time\nprint('WAITING')\ntime.sleep(4)\n")
+    pause = f"600.{os.getpid()}"
+    field.write("check.py", f"import subprocess\nprint('WAITING', flush=True)\nsubprocess.run(['sleep', '{pause}'])\n")
     field.settle(dod=[{"type": "custom_script", "script": "python3 check.py"}])
-    line = "echo w > work.txt; git add -A; git commit -qm w; sleep 2"
+    line = f"echo w > work.txt; git add -A; git commit -qm w; sleep {pause}; true"
     field.agent(adapter={"type": "custom", "command": ["bash", "-c", line]}, parameters={"topic": {"type": "string"}})
     found: dict[str, str] = {}
 
@@ -606,8 +618,11 @@ def play_user(field: Field, scene: Scene) -> Evidence:
     try:
         deadline = time.monotonic() + 40
         while process.poll() is None and time.monotonic() < deadline:
+            seen = sleepers(pause)
             spy()
-            time.sleep(0.3)
+            for pid in seen:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGTERM)
     finally:
         end(process)
     spy()

@@ -14,7 +14,6 @@ from tests.chaos.plan import plan
 from tests.chaos.play import unforeseen
 from tests.chaos.rounds import Order, play
 from tests.chaos.trouble import CLOCK_ROUNDS, SHARES, Kind, boundaries, database_of, draw
-from tests.fleet.chaos import WHOLE
 from tests.preloaded import ordinary_environment
 
 TASKS = 14
@@ -84,7 +83,6 @@ def test_the_short_form_has_every_kind_of_trouble_in_store() -> None:
     assert {part.kind for part in plan(SEEDS["sqlite"][0], TASKS).parts} == {*PartKind}
 
 
-@pytest.mark.skipif(not WHOLE, reason="not run: make chaos looks whether the list of boundaries is whole")
 def test_every_boundary_that_a_quiet_round_passes_is_one_at_which_somebody_dies(tmp_path: Path) -> None:
     ground = Ground(tmp_path, plan(SEEDS["sqlite"][0], TASKS))
     ground.make(begin(tmp_path))

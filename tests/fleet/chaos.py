@@ -19,8 +19,6 @@ from tests.fleet.yard import Yard
 from tests.project import ordinary_environment
 
 T = TypeVar("T")
-WHOLE = os.environ.get("GENBA_CHAOS") == "whole"
-"""With `make chaos`: every death on every database. `make test` has every death on SQLite."""
 SOON = 60.0
 """How long something may take that will happen, on a machine with much else to do."""
 AGENT = (
@@ -181,10 +179,9 @@ class Chaos:
         return Counter(int(line.rpartition("#")[2].rstrip(")")) for line in subjects)
 
 
-def on_both(deaths: Sequence[T], every: int = 3) -> list[tuple[str, T]]:
-    """The database and the death: each on SQLite; on PostgreSQL each with `make chaos`, some or none without."""
-    some = deaths[::every] if every else []
-    return [*(("sqlite", death) for death in deaths), *(("postgres", death) for death in (deaths if WHOLE else some))]
+def on_both(deaths: Sequence[T]) -> list[tuple[str, T]]:
+    """Each death on each database; `tests/tiers.py` says which of them are quick."""
+    return [(database, death) for death in deaths for database in ("sqlite", "postgres")]
 
 
 def end(process: int) -> bool:

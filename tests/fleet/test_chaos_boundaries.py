@@ -65,7 +65,7 @@ def test_every_step_of_a_task_is_a_boundary_at_which_somebody_dies_here(small_ya
 BACK = [f"part:{step}:{when}" for step in ("verify:1", "send back:1", "iterate:2") for when in ("inside", "after")]
 
 
-@pytest.mark.parametrize(("yard", "boundary"), on_both(BACK, every=0), indirect=["yard"])
+@pytest.mark.parametrize(("yard", "boundary"), on_both(BACK), indirect=["yard"])
 def test_work_that_was_sent_back_is_sent_back_once(yard: Yard, boundary: str) -> None:
     seen = yard.project.root.parent / "seen"
     answer = """echo '{"structured": {"status": "DONE"}}' > {reply_file}"""
@@ -96,7 +96,7 @@ SAME_FILE = (
 )
 
 
-@pytest.mark.parametrize(("yard", "boundary"), on_both(CONFLICT, every=0), indirect=["yard"])
+@pytest.mark.parametrize(("yard", "boundary"), on_both(CONFLICT), indirect=["yard"])
 def test_work_that_came_back_with_a_conflict_comes_back_once(yard: Yard, boundary: str) -> None:
     chaos = Chaos(yard, tasks=2, line=SAME_FILE)
 

@@ -29,7 +29,7 @@ exec {git} "$@"
 
 
 @pytest.mark.parametrize("when", ["before", "after", "during"])
-@pytest.mark.parametrize(("yard", "command"), on_both(WRITING, every=0), indirect=["yard"])
+@pytest.mark.parametrize(("yard", "command"), on_both(WRITING), indirect=["yard"])
 def test_whoever_dies_around_a_command_of_git_is_gone_on_from(
     yard: Yard, tmp_path: Path, command: str, when: str
 ) -> None:

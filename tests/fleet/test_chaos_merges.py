@@ -7,7 +7,7 @@ import pytest
 
 from genba.domain.fleet.records import WaitsFor
 from genba.domain.tasks.task import TaskStatus
-from tests.fleet.chaos import WHOLE, Chaos, on_both
+from tests.fleet.chaos import Chaos, on_both
 from tests.fleet.yard import Yard
 
 LANDING = (
@@ -20,12 +20,7 @@ LANDING = (
 )
 
 
-def some(deaths: tuple[str, ...]) -> list[tuple[str, str]]:
-    """With `make chaos` all of them, on both databases; without it the first."""
-    return on_both(deaths if WHOLE else deaths[:1], every=0)
-
-
-@pytest.mark.parametrize(("yard", "boundary"), some(LANDING), indirect=["yard"])
+@pytest.mark.parametrize(("yard", "boundary"), on_both(LANDING), indirect=["yard"])
 def test_whoever_dies_on_the_way_to_a_linear_history_puts_each_task_on_it_once(yard: Yard, boundary: str) -> None:
     yard.settings["merge"] = {"history": "linear"}
     chaos = Chaos(yard)
@@ -44,7 +39,7 @@ def test_whoever_dies_on_the_way_to_a_linear_history_puts_each_task_on_it_once(y
 TOGETHER = ("turn:land:1:inside", "turn:land:1:after", "turn:prove:1:inside", "turn:settle:1:inside")
 
 
-@pytest.mark.parametrize(("yard", "boundary"), some(TOGETHER), indirect=["yard"])
+@pytest.mark.parametrize(("yard", "boundary"), on_both(TOGETHER), indirect=["yard"])
 def test_whoever_dies_while_several_land_together_lands_each_of_them_once(yard: Yard, boundary: str) -> None:
     chaos = Chaos(yard, tasks=3, merge={"batch": 3, "retry_seconds": 0.1})
     yard.project.write("README.md", "somebody works on this\n")
@@ -68,7 +63,7 @@ PROPOSING = (
 )
 
 
-@pytest.mark.parametrize(("yard", "boundary"), some(PROPOSING), indirect=["yard"])
+@pytest.mark.parametrize(("yard", "boundary"), on_both(PROPOSING), indirect=["yard"])
 def test_whoever_dies_around_a_pull_request_has_opened_one(yard: Yard, tmp_path: Path, boundary: str) -> None:
     remote, opened = tmp_path / "remote.git", tmp_path / "opened"
     subprocess.run(["git", "init", "-q", "--bare", str(remote)], check=True)

@@ -40,7 +40,7 @@ REVIEW = (
 )
 
 
-@pytest.mark.parametrize(("yard", "boundary"), on_both(REVIEW, every=0), indirect=["yard"])
+@pytest.mark.parametrize(("yard", "boundary"), on_both(REVIEW), indirect=["yard"])
 def test_a_reviewer_whose_worker_dies_gives_its_verdict_once(yard: Yard, boundary: str) -> None:
     chaos = Chaos(yard, tasks=0, work={**yard.settings["work"], "workers": 1})
     answering(yard, "reviewer", VERDICT)
@@ -79,7 +79,7 @@ COMING_HOME = (
 )
 
 
-@pytest.mark.parametrize(("yard", "boundary"), on_both(PLANNING + COMING_HOME, every=0), indirect=["yard"])
+@pytest.mark.parametrize(("yard", "boundary"), on_both(PLANNING + COMING_HOME), indirect=["yard"])
 def test_a_task_in_parts_whose_worker_dies_is_planned_once_and_comes_home_once(yard: Yard, boundary: str) -> None:
     chaos = Chaos(yard, tasks=0, work={**yard.settings["work"], "workers": 1}, decompose={"approval": "auto"})
     answering(yard, "planner", PLAN)

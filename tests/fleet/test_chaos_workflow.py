@@ -13,7 +13,7 @@ import pytest
 from genba.domain.fleet.records import EntryStatus, Purpose, WaitsFor
 from genba.domain.tasks.task import TaskStatus
 from tests.fleet.asker import Asker
-from tests.fleet.chaos import SOON, WHOLE, Chaos
+from tests.fleet.chaos import SOON, Chaos
 from tests.fleet.yard import Yard, summary
 from tests.project import until
 
@@ -161,23 +161,17 @@ def moments(steps: tuple[str, ...], when: tuple[str, ...] = WHEN) -> list[Death]
     return [(call, each) for call in range(1, len(steps) + 1) for each in when]
 
 
-def share(deaths: list[Death], every: int) -> list[Death]:
-    """With `make chaos` all of them, without it some; an odd step takes each kind in turn."""
-    return deaths if WHOLE else deaths[::every]
-
-
-def on_each(deaths: list[Death], every: int) -> list[tuple[str, Death]]:
+def on_each(deaths: list[Death]) -> list[tuple[str, Death]]:
     """The database and the death: on PostgreSQL those of every third call."""
-    found = share(deaths, every)
-    return [*(("sqlite", death) for death in found), *(("postgres", death) for death in found if death[0] % 3 == 0)]
+    return [*(("sqlite", death) for death in deaths), *(("postgres", death) for death in deaths if death[0] % 3 == 0)]
 
 
-def held(steps: tuple[str, ...], every: int) -> list[tuple[str, Death]]:
+def held(steps: tuple[str, ...]) -> list[tuple[str, Death]]:
     """Who holds or is the agent, and the death. What the agent was answered is lost with it."""
     kinds = ("before", "after")
     last = (len(steps), "before")
-    agents = share(moments(steps, kinds), every)
-    supervisors = share(list(dict.fromkeys([last, *moments(steps, kinds)[2::5]])), 6)
+    agents = moments(steps, kinds)
+    supervisors = list(dict.fromkeys([last, *moments(steps, kinds)[2::5]]))
     return [*(("agent", death) for death in agents), *(("supervisor", death) for death in supervisors)]
 
 
@@ -190,19 +184,19 @@ def named(value: object) -> str:
     return f"{value[1]}-{value[0]}" if isinstance(value, tuple) else str(value)
 
 
-@pytest.mark.parametrize(("yard", "death"), on_each(moments(WORKER), 11), indirect=["yard"], ids=named)
+@pytest.mark.parametrize(("yard", "death"), on_each(moments(WORKER)), indirect=["yard"], ids=named)
 def test_a_worker_goes_on_whenever_the_one_who_serves_it_is_killed(yard: Yard, death: Death) -> None:
     flow = Flow(yard, WORKER, death, "worker")
     flow.die_and_go_on(lives=2 if death == TOKEN_LOST else 1)
 
 
-@pytest.mark.parametrize(("yard", "death"), on_each(moments(MANAGER), 17), indirect=["yard"], ids=named)
+@pytest.mark.parametrize(("yard", "death"), on_each(moments(MANAGER)), indirect=["yard"], ids=named)
 def test_a_manager_goes_on_whenever_the_one_who_serves_it_is_killed(yard: Yard, death: Death) -> None:
     flow = Flow(yard, MANAGER, death, "worker")
     flow.die_and_go_on(lives=2 if death == TOKEN_LOST else 1)
 
 
-@pytest.mark.parametrize(("whom", "death"), held(WORKER, 17), ids=named)
+@pytest.mark.parametrize(("whom", "death"), held(WORKER), ids=named)
 def test_a_worker_that_is_killed_is_gone_on_from(small_yard: Yard, whom: str, death: Death) -> None:
     flow = Flow(small_yard, WORKER, death, whom)
     small_yard.work("--workers", "3")
@@ -210,7 +204,7 @@ def test_a_worker_that_is_killed_is_gone_on_from(small_yard: Yard, whom: str, de
     flow.check_flow(lives=1 if has_result(WORKER, death) else 2)
 
 
-@pytest.mark.parametrize(("whom", "death"), held(MANAGER, 15), ids=named)
+@pytest.mark.parametrize(("whom", "death"), held(MANAGER), ids=named)
 def test_a_manager_that_is_killed_is_gone_on_from(small_yard: Yard, whom: str, death: Death) -> None:
     flow = Flow(small_yard, MANAGER, death, whom)
     small_yard.work("--workers", "3")

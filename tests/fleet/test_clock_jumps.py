@@ -14,7 +14,6 @@ import pytest
 from genba.domain.fleet.records import WaitsFor
 from genba.domain.tasks.task import TaskStatus
 from tests.faketime import NOT_RUN, Clock, library
-from tests.fleet.chaos import WHOLE
 from tests.fleet.test_providers import limited_elsewhere
 from tests.fleet.test_questions import asks_once
 from tests.fleet.test_state_driven import asker
@@ -22,8 +21,6 @@ from tests.fleet.yard import Yard
 from tests.project import until
 
 pytestmark = pytest.mark.skipif(library() is None, reason=NOT_RUN)
-
-whole = pytest.mark.skipif(not WHOLE, reason="not run: this is part of make soak; tests/judgement has its decisions")
 
 HOURS = 6 * 3600
 PATIENT = {"limits": {"wallTimeSeconds": 3600, "askTimeoutSeconds": 1800, "idleTimeoutSeconds": 600}}
@@ -46,7 +43,6 @@ def look_again(yard: Yard, number: int) -> None:
     until(lambda: done(yard, number))
 
 
-@pytest.mark.parametrize("yard", ["sqlite", pytest.param("postgres", marks=whole)], indirect=True)
 def test_a_clock_that_is_set_changes_nothing_for_who_works_and_who_waits(yard: Yard, clock: Clock) -> None:
     ground = yard.project.root.parent
     yard.set(work={"workers": 3, "agent": "honest"})
@@ -81,7 +77,6 @@ def test_a_clock_that_is_set_changes_nothing_for_who_works_and_who_waits(yard: Y
     assert "Traceback" not in yard.log()
 
 
-@whole
 def test_an_attempt_that_waits_for_its_turn_is_not_kept_waiting_by_a_clock_that_was_set_back(
     small_yard: Yard, clock: Clock
 ) -> None:
@@ -103,7 +98,6 @@ def test_an_attempt_that_waits_for_its_turn_is_not_kept_waiting_by_a_clock_that_
     until(lambda: done(yard, 1))
 
 
-@whole
 def test_a_pause_of_a_provider_is_not_made_longer_by_a_clock_that_was_set_back(small_yard: Yard, clock: Clock) -> None:
     yard = small_yard
     yard.set(work={"patience_seconds": 0.5})
@@ -121,7 +115,6 @@ def test_a_pause_of_a_provider_is_not_made_longer_by_a_clock_that_was_set_back(s
     until(lambda: done(yard, 1))
 
 
-@whole
 def test_a_target_that_was_in_the_way_is_tried_again_by_a_clock_that_was_set_back(
     small_yard: Yard, clock: Clock
 ) -> None:
@@ -170,7 +163,6 @@ class Guest:
         return found
 
 
-@whole
 def test_a_guest_who_is_at_work_is_not_sent_away_by_a_clock_that_is_set(small_yard: Yard, clock: Clock) -> None:
     yard = small_yard
     yard.set(verification={"walls": False})

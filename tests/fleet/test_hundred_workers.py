@@ -1,6 +1,6 @@
 """A hundred workers on a machine with few cores: every task once, and nobody is told that something is locked.
 
-`make soak` has all of them. `make test` has a share.
+The quick tier has twenty of them.
 """
 
 import re
@@ -12,10 +12,9 @@ import psycopg
 import pytest
 
 from genba.domain.tasks.task import TaskStatus
-from tests.fleet.chaos import WHOLE
 from tests.fleet.yard import Yard
 
-WORKERS, TASKS = (100, 200) if WHOLE else (20, 24)
+WORKERS, TASKS = 100, 200
 DEADLINE = 900
 TROUBLE = re.compile(
     r"database is locked|lock timeout|could not obtain lock|deadlock|serializ|Traceback", re.IGNORECASE
@@ -71,20 +70,22 @@ def _rows(yard: Yard) -> list[str]:
     return [str(row) for row in rows]
 
 
-def test_many_workers_of_one_process_do_each_task_once_and_meet_no_lock(small_yard: Yard) -> None:
+@pytest.mark.parametrize(("workers", "tasks"), [(20, 24), (WORKERS, TASKS)])
+def test_many_workers_of_one_process_do_each_task_once_and_meet_no_lock(
+    small_yard: Yard, workers: int, tasks: int
+) -> None:
     yard = small_yard
-    crowd(yard, TASKS)
+    crowd(yard, tasks)
 
-    fleet = yard.start("--until-empty", "--workers", str(WORKERS))
+    fleet = yard.start("--until-empty", "--workers", str(workers))
 
     assert fleet.wait(DEADLINE) == 0, yard.log()
-    each_was_done_once(yard, TASKS)
+    each_was_done_once(yard, tasks)
     assert told_of_trouble(yard) == []
     assert not yard.unreachable()
     assert not yard.left_running()
 
 
-@pytest.mark.skipif(not WHOLE, reason="not run: this is part of make soak")
 def test_many_workers_of_three_processes_do_each_task_once_and_meet_no_lock(server_yard: Yard) -> None:
     yard = server_yard
     crowd(yard, TASKS)

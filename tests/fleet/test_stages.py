@@ -403,7 +403,7 @@ MOVES = (
 )
 
 
-@pytest.mark.parametrize(("yard", "boundary"), on_both(MOVES, every=0), indirect=["yard"])
+@pytest.mark.parametrize(("yard", "boundary"), on_both(MOVES), indirect=["yard"])
 def test_whoever_dies_while_a_task_moves_on_skips_no_stage_and_does_none_twice(yard: Yard, boundary: str) -> None:
     chaos = Chaos(yard, tasks=0)
     pipeline(yard, "analyst", "writer", "facilitator")

@@ -167,12 +167,12 @@ async def test_a_request_that_does_not_come_is_not_waited_for(begun: bytes) -> N
 
 async def test_a_request_that_comes_in_time_is_answered_however_long_the_answer_takes() -> None:
     async def slow(request: Request) -> Response:
-        await asyncio.sleep(4)  # twice as long as a request may take to come
+        await asyncio.sleep(2)  # twice as long as a request may take to come
         return PlainTextResponse(await request.body())
 
     with contextlib.closing(bound_port("127.0.0.1", 0, "")) as listening:
         app = Starlette(routes=[Route("/", slow, methods=["POST"])])
-        async with serving(app, listening, Patience(silent=2, request=2)):
+        async with serving(app, listening, Patience(silent=1, request=1)):
             url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
             async with httpx.AsyncClient(timeout=SOON) as client:
                 answers = [(await client.post(url, content=b"tea")).text for _ in range(2)]

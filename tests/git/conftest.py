@@ -15,6 +15,7 @@ from genba.domain.processes import Command, Exit
 from genba.domain.sessions.sandbox import SandboxSpec
 from genba.domain.sessions.workspaces import Workspace, WorkspaceRequest
 from tests.project import Project
+from tests.walls import needs_bubblewrap
 
 AGENT = "worker"
 
@@ -91,11 +92,8 @@ def request(branch: str | None = "genba/work") -> WorkspaceRequest:
 
 @pytest.fixture(scope="session")
 def sandbox() -> BubblewrapSandbox:
-    made = BubblewrapSandbox(ProcessSupervisor())
-    problem = made.problem()
-    if problem:
-        pytest.skip(f"NOT RUN: {problem}")
-    return made
+    needs_bubblewrap()
+    return BubblewrapSandbox(ProcessSupervisor())
 
 
 @pytest.fixture

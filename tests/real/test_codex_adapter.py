@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 from genba.connections.agents.cli_tools.codex import CodexAdapter
-from genba.connections.processes.supervisor import ProcessSupervisor
 from genba.connections.processes.tree import living
-from genba.connections.sandbox.bubblewrap.bubblewrap import BubblewrapSandbox
 from genba.domain.errors import AgentTimeout, AgentUnavailable, RateLimited, UnrecoverableError
 from genba.domain.ports import AgentAdapter
 from genba.domain.sessions.outcomes import PermissionMode
@@ -19,6 +17,7 @@ from genba.domain.sessions.replies import AgentSession
 from genba.testing.conformance import AgentAdapterSuite
 from tests.real.tool_places import KEY, TOOLS_BY_STDIN, ToolPlace
 from tests.standins.model_server import Answer, Call, Cut, Fail, Hang, ModelServer, Run, Say, Turn
+from tests.walls import needs_bubblewrap
 
 SCHEMA = {
     "type": "object",
@@ -38,8 +37,7 @@ def place(codex: Path, model: ModelServer, tmp_path: Path) -> ToolPlace:
 @pytest.fixture
 def own_sandbox() -> None:
     """Without walls Codex builds its own, of the same parts; where that is impossible, no command of it runs."""
-    if problem := BubblewrapSandbox(ProcessSupervisor()).problem():
-        pytest.skip(f"not run: the sandbox of codex cannot be built here: {problem}")
+    needs_bubblewrap()
 
 
 class TestCodex(AgentAdapterSuite):

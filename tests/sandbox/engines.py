@@ -63,7 +63,7 @@ def engine_of(kind: SandboxKind, shared: Path) -> Iterator[Engine]:
             engine = _docker() if kind is SandboxKind.DOCKER else _podman()
         record.write_bytes(msgspec.json.encode([users + 1, engine]))
     try:
-        if engine.unusable and os.environ.get("GENBA_REQUIRE_WALLS") == "1":
+        if engine.unusable and os.environ.get("GENBA_REQUIRE_SANDBOXES") == "1":
             pytest.fail(f"{kind} is required here, and cannot be used: {engine.unusable}")
         if engine.unusable:
             pytest.skip(f"not run: {kind}: {engine.unusable}")

@@ -5,19 +5,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from genba.connections.processes.supervisor import ProcessSupervisor
-from genba.connections.sandbox.bubblewrap.bubblewrap import BubblewrapSandbox
 from genba.domain.sessions.sandbox import SandboxKind
 from tests.project import Project
 from tests.sandbox.engines import engine_of
 from tests.sandbox.hostile_runs import HostileRunSuite, settle
+from tests.walls import needs_bubblewrap
 
 
 class TestBubblewrap(HostileRunSuite):
     @pytest.fixture
     def walled(self, project: Project) -> Project:
-        if problem := BubblewrapSandbox(ProcessSupervisor()).problem():
-            pytest.skip(f"not run: {problem}")
+        needs_bubblewrap()
         settle(project, kind="bubblewrap")
         return project
 
