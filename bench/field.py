@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from bench.measuring import Row
+from genba.application.facilitator.facilitator import facilitator
 from genba.blackboard.database.store import Statement, Transaction
 from genba.connections.git.worktrees.trash import delete_later
 from genba.coordination.facilitator.facilitator import Look
@@ -18,7 +19,6 @@ from genba.judgement.triage.health import health_of
 from genba.judgement.triage.maintenance import Keeping, Known, actions
 from genba.judgement.triage.orphaned_work import stranded
 from genba.judgement.triage.recommendations import Surroundings, recommend
-from genba.wiring.facilitator.facilitator import facilitator
 from genba.wiring.project.project_context import ProjectContext
 
 ISSUES, COMMITS = 10_000, 100_000

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import msgspec
 
+from genba.application.verification.merge_verification import Proving
 from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.connections.git.merging.merge_target import GitTarget
 from genba.coordination.engine.durable_engine import MERGES, Engine
 from genba.coordination.merge_queue.queue import MergeTurn
 from genba.domain.fleet.merge_queue import TurnOrder
 from genba.domain.ports import Steps
 from genba.wiring.project.project_context import ProjectContext
-from genba.wiring.verification.merge_verification import Proving, target_of
 
 
 async def main() -> None:
@@ -25,7 +26,7 @@ async def main() -> None:
     done = asyncio.Event()
 
     async def turn(payload: str, steps: Steps) -> str:
-        target, proving = target_of(context, context.project.fleet), Proving(context, board)
+        target, proving = GitTarget(context.layout, context.project.fleet.merge.remote), Proving(context, board)
         report = await MergeTurn(board, target, proving.verify, lambda _news: None).handle(payload, steps)
         done.set()
         return report

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.journal.redaction import Redactor
+from genba.domain.redaction import Redactor
 from tests.blackboard.conftest import Postgres, postgres  # noqa: F401  (a fixture)
 from tests.fleet.yard import Yard
 from tests.project import GENBA, Project, until

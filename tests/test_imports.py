@@ -85,4 +85,4 @@ def test_imports_point_one_way() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout
-    assert "Rooms point one way KEPT" in done.stdout
+    assert "Layers point one way KEPT" in done.stdout

@@ -4,8 +4,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from genba.connections.journal.jsonl import JsonlJournal, read_journal
-from genba.connections.journal.redaction import Redactor
 from genba.domain.events import Notice
+from genba.domain.redaction import Redactor
 
 
 def test_an_event_after_the_close_reaches_its_journal_and_no_file_opened_since(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from genba.connections.own_processes import LostProcessError, exit_code
 from tests.project import Project
 
 STARTERS = {"run", "Popen", "check_output", "check_call", "call", "create_subprocess_exec", "create_subprocess_shell"}
-WITH_THE_WHOLE_ENVIRONMENT = {"wiring/dashboard/start_session.py"}
+WITH_THE_WHOLE_ENVIRONMENT = {"application/dashboard/start_session.py"}
 """They hand on what this process was started with, the mark among it."""
 WITH_A_MARK_OF_ANOTHER_KIND = {"connections/processes/supervisor.py"}
 

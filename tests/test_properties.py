@@ -9,13 +9,13 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from genba.connections.journal.redaction import HIDDEN, Redactor
 from genba.definitions.agent.agent_json import AgentFile
 from genba.definitions.agent.layers import Layer, leaves, merge
 from genba.definitions.agent.loading import load_definition
 from genba.definitions.steps.steps_registry import StepsRegistry
 from genba.definitions.steps.templates import fill
 from genba.domain.convert import shape
+from genba.domain.redaction import HIDDEN, Redactor
 from genba.domain.sessions.evidence import CheckResult, CheckStatus
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.sessions.replies import Reply

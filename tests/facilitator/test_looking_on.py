@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from genba.application.facilitator.facilitator import facilitator
 from genba.blackboard.database.sanitize import now as written_now
 from genba.blackboard.database.store import Statement
 from genba.blackboard.tasks.board import Blackboard
@@ -20,7 +21,6 @@ from genba.domain.sessions.outcomes import Outcome
 from genba.domain.sessions.session import SessionEnd, SessionStart
 from genba.domain.tasks.task import Actor, ActorKind, Priority, StatusChange, TaskDraft, TaskEdit, TaskStatus
 from genba.judgement.timestamps import written
-from genba.wiring.facilitator.facilitator import facilitator
 from genba.wiring.project.project_context import ProjectContext
 from tests.project import Project
 

@@ -9,6 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from genba.application.project.agent_registration import register
+from genba.application.workflow.external_agents import GuestDesk
+from genba.application.workflow.service import open_service
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.blackboard.workflow.workflow_board import WorkflowBoard
 from genba.coordination.workflow.answers import Caller
@@ -17,9 +20,6 @@ from genba.domain.goals.goal import FileExists, Goal
 from genba.domain.tasks.task import TaskDraft, TaskStatus
 from genba.domain.workflow.actions import ActionKind, AgentConnection, ErrorCode, Hierarchy, SubtaskDraft, WorkflowError
 from genba.wiring import ProjectContext
-from genba.wiring.project.agent_registration import register
-from genba.wiring.workflow.external_agents import GuestDesk
-from genba.wiring.workflow.service import open_service
 from tests.doubles.workflow_conformance import GuestDeskSuite
 from tests.fleet.yard import Yard
 from tests.project import TESTER

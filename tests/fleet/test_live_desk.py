@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from genba.application.workflow.live_work_verifier import Landing, LiveWorkVerifier
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.blackboard.workflow.workflow_board import WorkflowBoard
 from genba.coordination.scheduler.progress import Watch
@@ -25,7 +26,6 @@ from genba.wiring.project.project_context import ProjectContext
 from genba.wiring.sessions.live_segments import Answering, DressedPart, LiveParts
 from genba.wiring.sessions.provider_pauses import ProviderGate
 from genba.wiring.sessions.supervisor import nursery_of
-from genba.wiring.workflow.live_work_verifier import Landing, LiveWorkVerifier
 from tests.doubles.workflow_conformance import DeskSuite
 from tests.project import TESTER, Project
 

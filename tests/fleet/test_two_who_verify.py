@@ -2,13 +2,13 @@
 
 import asyncio
 
+from genba.application.verification.merge_verification import Proving
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.connections.git.repository.layout import RepositoryLayout
 from genba.definitions.project.project import load_project
 from genba.domain.fleet.records import MergeEntry
 from genba.domain.goals.verification import Subject
 from genba.wiring.project.project_context import ProjectContext
-from genba.wiring.verification.merge_verification import Proving
 from tests.project import Project
 
 

@@ -25,7 +25,6 @@ from genba.connections.detached.results import Failure, Result
 from genba.connections.journal.jsonl import JsonlJournal, read_journal
 from genba.connections.journal.overview import JournalOverview
 from genba.connections.journal.paging import last_lines, line_at, lines_after
-from genba.connections.journal.redaction import Redactor
 from genba.definitions.agent.agent_json import Actions
 from genba.definitions.agent.json_schema import problem_in_schema, problems_in_value
 from genba.definitions.agent.loading import load_definition
@@ -38,6 +37,7 @@ from genba.domain.events import AgentOutput, Notice, ReplyReceived, ToolUsed
 from genba.domain.ports import Processes
 from genba.domain.problems import Problem
 from genba.domain.processes import Command, Ending, Exit, OutputListener
+from genba.domain.redaction import Redactor
 from genba.domain.sessions.replies import AgentSession, Reply
 from genba.domain.sessions.sandbox import McpServer
 from genba.judgement.loop.action_blocks import find_actions

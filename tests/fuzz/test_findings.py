@@ -15,7 +15,6 @@ from genba.connections.agents.cli_tools.opencode_events import OpenCodeReading
 from genba.connections.agents.command_line import Reading, Totals
 from genba.connections.git.repository.layout import RepositoryLayout
 from genba.connections.journal.jsonl import JsonlJournal, read_journal
-from genba.connections.journal.redaction import Redactor
 from genba.definitions.agent.layers import Layer, merge
 from genba.definitions.agent.loading import load_definition
 from genba.definitions.agent.scaffold import scaffold
@@ -25,6 +24,7 @@ from genba.domain.errors import LONGEST_WAIT, AgentUnavailable, ConfigurationErr
 from genba.domain.events import Notice
 from genba.domain.problems import MOST_TOLD
 from genba.domain.processes import Ending, Exit
+from genba.domain.redaction import Redactor
 from genba.domain.sessions.replies import Reply
 from genba.judgement.loop.structured_output import last_block
 from tests.fuzz.budget import within
@@ -277,7 +277,7 @@ def test_after_a_line_that_a_full_disk_cut_off_the_next_one_is_whole(tmp_path: P
     script = (
         "import resource, sys\nfrom pathlib import Path\n"
         "from genba.connections.journal.jsonl import JsonlJournal\n"
-        "from genba.connections.journal.redaction import Redactor\n"
+        "from genba.domain.redaction import Redactor\n"
         "from genba.domain.errors import DiskFullError\nfrom genba.domain.events import Notice\n"
         "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "path = Path(sys.argv[1])\n"

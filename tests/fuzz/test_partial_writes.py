@@ -253,7 +253,7 @@ WRITERS = {
     "definitions/task_import/snapshot.py": 2,  # a copy in a folder of its own, removed after it was read
     "wiring/sandbox/worktree_setup.py": 1,  # in a folder of its own, copied from there into the tree of an agent
     "wiring/project/sandbox_trial.py": 1,  # a repository to try a sandbox with, thrown away
-    "wiring/dashboard/start_session.py": 1,  # a log
-    "wiring/dashboard/keys.py": 2,  # beside, and then moved
+    "application/dashboard/start_session.py": 1,  # a log
+    "application/dashboard/keys.py": 2,  # beside, and then moved
 }
 """How many calls of each module write a file, and why nobody finds half of one."""

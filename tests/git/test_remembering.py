@@ -6,8 +6,8 @@ from genba.connections.git.repository.commands import Git
 from genba.connections.git.repository.history import GitHistory
 from genba.connections.git.repository.layout import RepositoryLayout
 from genba.connections.git.repository.object_cache import Memory
-from genba.connections.git.worktrees.naming import is_plain
 from genba.connections.git.worktrees.worktree_status import changed_files
+from genba.domain.sessions.branch_naming import is_plain
 from tests.project import Project
 
 

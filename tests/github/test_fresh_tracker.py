@@ -3,9 +3,9 @@
 from types import SimpleNamespace
 from typing import Any
 
+from genba.application.tracker.github import FreshTracker
 from genba.connections.tracker.nothing import NoTracker
 from genba.testing.tracker_doubles import MemoryIssues
-from genba.wiring.tracker.github import FreshTracker
 
 
 async def test_all_open_issues_with_a_label_are_read_however_many_were_closed_before() -> None:

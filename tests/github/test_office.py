@@ -3,14 +3,13 @@
 import os
 import stat
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
+from genba.connections.clock import SystemClock
+from genba.connections.github.connection import GitHubConnection
 from genba.connections.processes.supervisor import ProcessSupervisor
 from genba.domain.errors import AccessRefusedError
-from genba.wiring.tracker.github import GitHubOffice
 from tests.github.offices import SHOP, TOKEN, settings, settle
 from tests.standins.github.server import GitHub
 
@@ -27,8 +26,7 @@ async def test_who_logged_in_anew_is_let_in_without_a_new_start(
     monkeypatch.setenv("GENBA_GITHUB_HOST", hub.url)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     (tmp_path / "token").write_text("expired")
-    context: Any = SimpleNamespace(processes=ProcessSupervisor(), layout=SimpleNamespace(top=tmp_path))
-    office = GitHubOffice(context, settings(hub.url))
+    office = GitHubConnection(settings(hub.url), ProcessSupervisor(), tmp_path, SystemClock())
     try:
         with pytest.raises(AccessRefusedError):
             await office.issues.page()

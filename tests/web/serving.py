@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 import httpx
 
+from genba.application.dashboard.keys import WebKeys
+from genba.application.dashboard.queries import DashboardQueries
+from genba.application.verification.decisions import Decisions
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.domain.tasks.task import Actor, ActorKind
 from genba.entrypoints.listeners import bound_port, serving
@@ -16,9 +19,6 @@ from genba.entrypoints.web.live import Hub
 from genba.entrypoints.web.security import Passes
 from genba.entrypoints.web.site import Site
 from genba.wiring import ProjectContext
-from genba.wiring.dashboard.keys import WebKeys
-from genba.wiring.dashboard.queries import DashboardQueries
-from genba.wiring.verification.decisions import Decisions
 from tests.project import Project, furnish
 
 OPERATOR = "operator-of-the-tests"

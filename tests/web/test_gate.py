@@ -9,10 +9,10 @@ import pytest
 from starlette.routing import Mount, Route
 from starlette.types import Receive, Scope, Send
 
+from genba.application.dashboard.keys import WebKeys
 from genba.domain.tasks.task import TaskDraft
 from genba.entrypoints.web.app import application
 from genba.entrypoints.web.security import Passes
-from genba.wiring.dashboard.keys import WebKeys
 from tests.fuzz.outside import everything
 from tests.project import Project
 from tests.web.serving import OPERATOR, PATIENCE, PERSON, VIEWER, Dashboard, dashboard

@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
-from genba.connections.journal.redaction import OutputRedactor, Redactor
 from genba.domain.decoding import fitted, reader
 from genba.domain.errors import DiskFullError, is_disk_full
 from genba.domain.events import AgentOutput, Event, GateUsed, Notice, OutputLeftOut, ToolUsed
 from genba.domain.long_text import shortened
+from genba.domain.redaction import OutputRedactor, Redactor
 
 Listener = Callable[[Event], None]
 SUFFIX = ".jsonl"
@@ -218,6 +218,19 @@ def journal_files(folders: Iterable[Path]) -> list[Path]:
     """Every journal in these folders, newest run first."""
     found = {path for folder in folders if folder.is_dir() for path in folder.glob(f"*{SUFFIX}")}
     return sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)
+
+
+class JournalFiles:
+    """The journals of a project, as use cases read them."""
+
+    def in_folders(self, folders: Iterable[Path]) -> list[Path]:
+        return journal_files(folders)
+
+    def read(self, path: Path, output: bool = True) -> Iterator[Event]:
+        return read_journal(path, output)
+
+    def name(self, run: str) -> str:
+        return f"{run}{SUFFIX}"
 
 
 def _now() -> str:

@@ -6,7 +6,7 @@ Law: nothing here reads more than a bounded piece, however long the journal is.
 import os
 from pathlib import Path
 
-import msgspec
+from genba.domain.views.session import JournalLines
 
 LINES = 500
 _MOST_AFTER = 2000
@@ -16,17 +16,7 @@ _MOST_BYTES = 1024 * 1024
 _LONGEST_LINE = 16 * 1024 * 1024
 
 
-class Piece(msgspec.Struct, frozen=True, kw_only=True):
-    """Whole lines of a journal, each with the place where it begins."""
-
-    start: int
-    end: int
-    lines: tuple[tuple[int, bytes], ...] = ()
-    more: bool = False
-    """Whether there is more behind its end."""
-
-
-def last_lines(path: Path, before: int | None = None, lines: int = LINES) -> Piece:
+def last_lines(path: Path, before: int | None = None, lines: int = LINES) -> JournalLines:
     """The last lines of a journal, or the last before a place where a line begins."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -46,10 +36,10 @@ def last_lines(path: Path, before: int | None = None, lines: int = LINES) -> Pie
     if start > 0 and found:  # the first may have begun earlier
         found = found[1:] or found
     found = found[-lines:]
-    return Piece(start=found[0][0] if found else start, end=end, lines=tuple(found))
+    return JournalLines(start=found[0][0] if found else start, end=end, lines=tuple(found))
 
 
-def lines_after(path: Path, after: int, lines: int = _MOST_AFTER) -> Piece:
+def lines_after(path: Path, after: int, lines: int = _MOST_AFTER) -> JournalLines:
     """What was written behind a place. A journal that is shorter by now is told from its end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -61,21 +51,21 @@ def lines_after(path: Path, after: int, lines: int = _MOST_AFTER) -> Piece:
         return last_lines(path)
     whole = read.rfind(b"\n") + 1
     if not whole and len(read) == _MOST_BYTES:  # a line without end is passed over
-        return Piece(start=after, end=after + len(read), more=True)
+        return JournalLines(start=after, end=after + len(read), more=True)
     found = _lines(after, read[:whole])
     end = after + whole
     if len(found) > lines:
         end, found = found[lines][0], found[:lines]
-    return Piece(start=after, end=end, lines=tuple(found), more=end < after + whole or len(read) == _MOST_BYTES)
+    return JournalLines(start=after, end=end, lines=tuple(found), more=end < after + whole or len(read) == _MOST_BYTES)
 
 
-def line_at(path: Path, at: int) -> bytes:
+def line_at(path: Path, offset: int) -> bytes:
     """The line that begins at a place; nothing where none does."""
     with path.open("rb") as file:
-        if at < 0 or at >= os.fstat(file.fileno()).st_size:
+        if offset < 0 or offset >= os.fstat(file.fileno()).st_size:
             return b""
-        if at > 0:
-            file.seek(at - 1)
+        if offset > 0:
+            file.seek(offset - 1)
             if file.read(1) != b"\n":
                 return b""
         return file.readline(_LONGEST_LINE)

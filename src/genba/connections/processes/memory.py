@@ -3,23 +3,11 @@
 import os
 from pathlib import Path
 
-import msgspec
-
 from genba.connections.processes.tree import MARK
+from genba.domain.views.workers import MemoryUse
 
 _PROC = Path("/proc")
 _NEEDLE = f"{MARK}=".encode()
-
-
-class MemoryUse(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one look."""
-
-    total_mb: int
-    free_mb: int
-    by_mark: dict[str, int]
-    """Megabytes by mark. Marks that end in a word of their own, such as RUN.claim, count for the run too."""
-    by_process: dict[int, int]
-    """Megabytes of a process and all that descend from it, by the numbers that were asked for."""
 
 
 def look(processes: frozenset[int], marks: frozenset[str]) -> MemoryUse:

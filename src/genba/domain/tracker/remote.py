@@ -254,3 +254,14 @@ class SyncResult(msgspec.Struct, frozen=True, kw_only=True):
     """GraphQL points that were spent."""
     notes: tuple[str, ...] = ()
     """What somebody should know: a dependency that leads in a circle, a label that nobody has."""
+
+
+class TrackerAccess(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the tracker lets the project in."""
+
+    repository: str
+    source: str = ""
+    """Where the credentials come from; never what they are."""
+    seen: str = ""
+    problem: str = ""
+    hint: str = ""

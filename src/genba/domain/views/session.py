@@ -18,6 +18,16 @@ class LogLine(msgspec.Struct, frozen=True, kw_only=True):
     iteration: int | None = None
 
 
+class JournalLines(msgspec.Struct, frozen=True, kw_only=True):
+    """Whole lines of a journal, each with its offset in bytes."""
+
+    start: int
+    end: int
+    lines: tuple[tuple[int, bytes], ...] = ()
+    more: bool = False
+    """True where lines follow its end."""
+
+
 class LogPage(msgspec.Struct, frozen=True, kw_only=True):
     """A stretch of a journal."""
 

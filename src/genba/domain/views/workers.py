@@ -5,6 +5,17 @@ import msgspec
 from genba.domain.fleet.records import Purpose
 
 
+class MemoryUse(msgspec.Struct, frozen=True, kw_only=True):
+    """Of one look."""
+
+    total_mb: int
+    free_mb: int
+    by_mark: dict[str, int]
+    """Megabytes by mark. Marks that end in a word of their own, such as RUN.claim, count for the run too."""
+    by_process: dict[int, int]
+    """Megabytes of a process and all that descend from it, by the numbers that were asked for."""
+
+
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
     """The memory of the host that this picture was made on."""
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from genba.application.dashboard.stop_session import stop_task
 from genba.blackboard.database.paging import Page
 from genba.blackboard.tasks.history import last_events
 from genba.blackboard.tasks.task_records import last_comments
@@ -17,7 +18,6 @@ from genba.domain.tracker.remote import TrackedPullRequest
 from genba.domain.views.summary import Told
 from genba.entrypoints.web.operations import AfterLines, Call, Given, Limit, Name, Number, Operation, Words
 from genba.entrypoints.web.site import Site
-from genba.wiring.dashboard.stop_session import stop_task
 
 _SHOWN = 200
 

@@ -5,6 +5,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from genba.application.dashboard.session import SessionWindow
+from genba.application.dashboard.start_session import start_run
 from genba.domain.views.agents import AgentPicture, AgentsPicture
 from genba.domain.views.cost import CostPicture
 from genba.domain.views.graph import GraphPicture
@@ -13,8 +15,6 @@ from genba.domain.views.summary import Told
 from genba.domain.views.workers import WorkersPicture
 from genba.entrypoints.web.operations import Given, Name, Number, Operation
 from genba.entrypoints.web.site import Site
-from genba.wiring.dashboard.session import SessionWindow
-from genba.wiring.dashboard.start_session import start_run
 
 _LARGEST_PLACE = 10**15
 

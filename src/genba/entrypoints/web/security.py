@@ -17,7 +17,7 @@ from starlette.requests import HTTPConnection, cookie_parser
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from genba.wiring.dashboard.keys import WebKeys
+from genba.application.dashboard.keys import WebKeys
 
 LARGEST_BODY = 2 * 1024 * 1024
 COOKIE_SECONDS = 30 * 86400

@@ -14,6 +14,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from genba import __version__
+from genba.application.dashboard.project import FieldWindow
+from genba.application.dashboard.queries import DashboardQueries
+from genba.application.verification.decisions import Decisions
 from genba.domain.errors import (
     AccessRefusedError,
     ConfigurationError,
@@ -28,9 +31,6 @@ from genba.domain.views.summary import Told
 from genba.entrypoints.web.filters import FILTERS
 from genba.entrypoints.web.live import Hub
 from genba.entrypoints.web.security import CSRF_FIELD, CSRF_HEADER, csrf_fits, is_known, visitor_of
-from genba.wiring.dashboard.project import FieldWindow
-from genba.wiring.dashboard.queries import DashboardQueries
-from genba.wiring.verification.decisions import Decisions
 
 T = TypeVar("T")
 Deed = Callable[[Request, Mapping[str, str]], Awaitable[Told]]

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from genba.application.facilitator.facilitator import facilitator, fresh_copy, say, scope_of
 from genba.connections.agents.facilitator import FieldAdapter, PhrasingAdapter
 from genba.coordination.facilitator.facilitator import unready, unready_for
 from genba.domain.errors import UnrecoverableError, UsageError
 from genba.domain.facilitation import FieldReport, Freshness, IssueState
-from genba.wiring.facilitator.facilitator import facilitator, fresh_copy, say, scope_of
 
 if TYPE_CHECKING:
     from genba.coordination.facilitator.facilitator import Look

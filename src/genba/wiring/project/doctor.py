@@ -113,7 +113,7 @@ async def _tracker(context: ProjectContext | None) -> tuple[Finding, ...]:
     """Whether the project is let in where its issues live. A run that works on the copy can do without."""
     if context is None or context.project.file.tracker.github is None:
         return ()
-    from genba.wiring.tracker.access import try_access  # noqa: PLC0415  (most projects have no tracker)
+    from genba.application.tracker.access import try_access  # noqa: PLC0415  (most projects have no tracker)
 
     access = await try_access(context)
     if access.problem:

@@ -58,8 +58,8 @@ def notifier_of(context: ProjectContext, tell: Callable[[str], None] = lambda _t
     if not usable:
         return None
     from genba.blackboard.fleet.notifications import NoticeBoard  # noqa: PLC0415  (only with notices)
-    from genba.connections.journal.redaction import Redactor  # noqa: PLC0415
     from genba.coordination.scheduler.notifications import Notifier  # noqa: PLC0415
+    from genba.domain.redaction import Redactor  # noqa: PLC0415
 
     settings = context.project.fleet.notify
     return Notifier(

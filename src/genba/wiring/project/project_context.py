@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -12,88 +11,103 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from genba.connections.agents.catalogue import adapter_class, known_adapters
+from genba.application.project import project_context as application
+from genba.application.sessions.host import host_name
+from genba.application.verification.session_task import check_task
+from genba.connections.agents.catalogue import adapter_class
 from genba.connections.clock import SystemClock
 from genba.connections.forge.command import CommandForge
 from genba.connections.git.merging.merge import GitRepository
-from genba.connections.git.repository.committed_links import refuse_committed_links
 from genba.connections.git.repository.layout import RepositoryLayout
-from genba.connections.git.repository.locks import is_held
 from genba.connections.git.repository.stale_locks import clear_locks
 from genba.connections.git.worktrees.worktrees import GitWorkingTrees
-from genba.connections.journal.jsonl import SUFFIX, JsonlJournal, Listener, journal_files, read_journal
-from genba.connections.journal.redaction import Redactor
-from genba.connections.processes.environment import passed_on, without_own_tools
+from genba.connections.journal.jsonl import SUFFIX, JournalFiles, JsonlJournal, Listener, read_journal
+from genba.connections.processes import environment
+from genba.connections.processes.environment import passed_on
 from genba.connections.processes.orphans import take_in_orphans
 from genba.connections.processes.supervisor import ProcessSupervisor
 from genba.connections.tracker.nothing import NoTracker
 from genba.definitions.agent.agent_json import Finalize
-from genba.definitions.agent.completion import Custom, ExternalState, walk
+from genba.definitions.agent.completion import ExternalState, walk
 from genba.definitions.agent.definition import AgentDefinition
-from genba.definitions.agent.handlers import CompletionHandler, load_action
-from genba.definitions.agent.registry import AgentRegistry, with_agents
+from genba.definitions.agent.registry import with_agents
 from genba.definitions.project.project import Project, load_project
-from genba.domain.convert import shape
-from genba.domain.errors import ConfigurationError, NotFoundError, StateConflictError, UsageError
+from genba.domain.errors import ConfigurationError, UsageError
 from genba.domain.ports import Forge, Processes, Sandbox, TaskLedger, Tracker
-from genba.domain.problems import Problem, did_you_mean
+from genba.domain.problems import Problem
 from genba.domain.processes import claim_mark
+from genba.domain.redaction import Redactor
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.sessions.sandbox import SandboxKind
-from genba.domain.tracker.github_tokens import handed_over
 from genba.execution.delivery.finalize import no_forge
 from genba.execution.loop.resume import read_resumption
 from genba.execution.run import Run, RunPlan, RunResult
 from genba.execution.session_context import SessionContext
 from genba.judgement.language.sentences import in_language
+from genba.wiring.project.connections import (
+    OwnFiles,
+    RepositoryLocations,
+    RepositoryReaders,
+    connect_github,
+    goal_results,
+    journal_pages,
+    load_adapter,
+    memory_in_use,
+)
 from genba.wiring.sandbox.agent_environment import AgentEnvironmentKeeper
 from genba.wiring.sandbox.agent_identity import agent_identity, identity_variables
 from genba.wiring.sandbox.preload import load_ahead
 from genba.wiring.sandbox.sandbox_choice import choose, make
 from genba.wiring.sessions.agent_checks import LazyChecks, looks_at_files, validators_of
 from genba.wiring.sessions.session_record import keep, raised, recall, remember
-from genba.wiring.verification.session_task import check_task
 
 if TYPE_CHECKING:
-    from genba.blackboard.tasks.board import Blackboard
-    from genba.connections.goals.results import FileResults
-    from genba.definitions.project.goal_sections import TaskTypeSettings
+    from genba.application.tracker.github import GitHubOffice
+    from genba.application.verification.maker import Maker
     from genba.definitions.project.sandbox_section import AgentEnvironment
     from genba.domain.events import Event
-    from genba.domain.goals.verification import GoalResult, Verification
-    from genba.domain.tasks.task import Actor, Task
+    from genba.execution.verification.verify import Verifier
     from genba.wiring.facilitator.facilitator_agent import FieldAnswers
     from genba.wiring.sessions.reviews import ReviewSession
-    from genba.wiring.tracker.github import GitHubOffice
-    from genba.wiring.verification.verifier import Examination, GoalSandbox
+    from genba.wiring.verification.verifier import GoalSandbox
 
 __all__ = ["PreparedRun", "ProjectContext", "adapter_files", "new_run_id", "read_journal"]
 
 Dress = Callable[[SessionContext, AgentEnvironmentKeeper], SessionContext]
 """Changes what a run sees of the outside."""
 
-_DATABASE_VARIABLE = "GENBA_DATABASE_URL"
-_LONGEST_NAME = 255
-"""Of a folder, in bytes: no file system takes a longer one."""
 _FORGE_VARIABLES = ("GH_TOKEN", "GITHUB_TOKEN", "GITLAB_TOKEN", "GH_HOST", "GITLAB_HOST")
 
-_OWN = "an agent that needs a token gets one of its own: export AGENT_TOKEN=…, and name AGENT_TOKEN here"
 
-
-class ProjectContext:
-    """A project in its repository, with everything wired together."""
+class ProjectContext(application.ProjectContext):
+    """A project with its connections."""
 
     def __init__(self, layout: RepositoryLayout, project: Project) -> None:
-        self.layout = layout
-        self.project = project
-        self.registry = AgentRegistry(project)
-        self.processes: Processes = ProcessSupervisor()
-        self._board: Blackboard | None = None
-        self._office: GitHubOffice | None = None
+        processes = ProcessSupervisor()
+        ports = application.ProjectPorts(
+            processes=processes,
+            repository=RepositoryReaders(layout),
+            locations=RepositoryLocations(layout),
+            files=OwnFiles(),
+            journals=JournalFiles(),
+            pages=journal_pages,
+            memory=memory_in_use,
+            environments=environment,
+            load_adapter=partial(load_adapter, layout),
+            verifier=self._verifier,
+            results=partial(goal_results, layout),
+            github=lambda settings: connect_github(settings, processes, layout),
+        )
+        super().__init__(layout, project, ports)
+        self._repository = layout
         if (github := project.file.tracker.github) is not None:
             from genba.connections.git.repository.access import RemoteAccess, origin_of  # noqa: PLC0415  (only with GitHub)
 
             layout.git.access = RemoteAccess(origin_of(github.url), self._token)
+
+    @property
+    def layout(self) -> RepositoryLayout:
+        return self._repository
 
     @classmethod
     async def find(cls, folder: Path) -> ProjectContext:
@@ -114,58 +128,6 @@ class ProjectContext:
         project, wrong = usable_project(layout.top)
         return cls(layout, project), wrong
 
-    def check_writable(self) -> None:
-        """Refuse where nothing could be written down of what runs."""
-        own = self.layout.own
-        place = next(path for path in (own, *own.parents) if path.exists())
-        if not os.access(place, os.W_OK):
-            raise StateConflictError(
-                f"{place} cannot be written, and what runs is written down there",
-                unchanged="nothing was started, nothing was changed.",
-                hint=f"see who may write it: ls -ld {place}",
-            )
-
-    def check(self, definition: AgentDefinition) -> None:
-        """What only the connections know: whether the adapter takes what the definition gives it."""
-        if definition.file.runner.adapter is not None:
-            self.adapter(definition)
-        self._handlers(definition)
-
-    def adapter(self, definition: AgentDefinition) -> Any:
-        raw = definition.file.runner.adapter
-        source = definition.sources.get("runner.adapter.type", definition.sources["name"])
-        if raw is None:
-            known = ", ".join(known_adapters())
-            line = 'agents: {default: {adapter: {type: custom, command: "…"}}}'
-            hint = f"in .genba/config.yaml:  {line}   known: {known}"
-            problem = Problem(source, "runner.adapter", "no adapter is chosen: nobody would answer", hint)
-            raise ConfigurationError((problem,), hint="genba doctor   says which agents there are")
-        try:
-            kind = adapter_class(str(raw["type"]))
-        except NotFoundError as error:
-            problem = Problem(source, "runner.adapter.type", error.message, error.hint)
-            raise ConfigurationError((problem,), hint=f"genba agent check {definition.name}") from error
-        settings, problems = shape(raw, kind.settings_type, source, "runner.adapter")
-        problems += tuple(
-            Problem(
-                source, path, f"{word} holds a GitHub token, and no file of the repository hands that to an agent", _OWN
-            )
-            for path, word in handed_over(raw, "runner.adapter")
-        )
-        if settings is None or problems:
-            raise ConfigurationError(problems, hint=f"genba agent check {definition.name}")
-        adapter = kind(settings, Path(definition.folder))
-        look = getattr(adapter, "problem", None)  # adapters of other packages may have none
-        message = look(without_own_tools(os.environ, *self.layout.folders)) if look is not None else ""
-        if message:
-            problem = Problem(source, "runner.adapter.command", message, "check runner.adapter")
-            raise ConfigurationError((problem,), hint=f"genba agent show {definition.name} --explain")
-        return adapter
-
-    def refuse_links(self, *places: str | Path) -> None:
-        """Raise StateConflictError before something is written through a link that the repository commits."""
-        refuse_committed_links(self.layout, *places)
-
     def journal_path(self, definition: AgentDefinition, run: str) -> Path:
         directory = definition.file.runner.logging.directory.replace("{name}", definition.name)
         self.refuse_links(directory, definition.file.runner.execution.worktree.root)
@@ -173,32 +135,13 @@ class ProjectContext:
             self.layout.exclude(f"/{directory.strip('/')}/")
         return self.layout.top / directory / f"{run}{SUFFIX}"
 
-    def journals(self) -> list[Path]:
-        """Every journal of the project, newest first. Runs remember where they wrote."""
-        remembered = self.layout.own.glob("runs/*/journal")
-        return journal_files({Path(path.read_text("utf-8")).parent for path in remembered})
-
-    def is_running(self, branch: str) -> bool:
-        """Whether a run holds this branch now."""
-        path = self.layout.branch_lock(branch)
-        return path.is_file() and is_held(path)
-
-    def find_journal(self, run: str) -> Path:
-        pointer = self.layout.run_folder(run) / "journal"
-        is_name = "/" not in run and len(run.encode("utf-8", "replace")) <= _LONGEST_NAME
-        if is_name and pointer.is_file() and (journal := Path(pointer.read_text("utf-8"))).is_file():
-            return journal
-        run = run[:_LONGEST_NAME]
-        known = [path.stem for path in self.journals()]
-        raise NotFoundError(f'there is no run "{run}"', hint=did_you_mean(run, known) if known else "genba logs")
-
     def prepare(self, plan: RunPlan, listeners: tuple[Listener, ...] = (), dress: Dress | None = None) -> PreparedRun:
         """Everything a run needs, before it touches anything. `dress` changes the world that it sees."""
         definition, alone = plan.definition, dress is None
         review = self._review(plan) if plan.review is not None else None
         self.check_writable()
         adapter, answers = self._told(plan, self.adapter(definition))
-        completion_handlers, action_handlers = self._handlers(definition)
+        completion_handlers, action_handlers = self.handlers(definition)
         self._check_plan(plan, alone)
         choice = choose(definition, self.layout, self.processes, plan.accepts_risk)
         checked = {**self._environment(plan), **definition.quarters.environment}
@@ -243,7 +186,9 @@ class ProjectContext:
         )
         office = self.office()
         if office is not None:
-            world = office.dress(world, plan, alone=alone)
+            from genba.wiring.tracker.session_tracker import with_github  # noqa: PLC0415  (only with GitHub)
+
+            world = with_github(office, self.layout, world, plan, alone=alone)
         world = dress(world, keeper) if dress is not None else world
         world = review.dress(world) if review is not None else world
         mine = office if alone else None
@@ -350,78 +295,9 @@ class ProjectContext:
             process=os.getpid(),
         )
 
-    def database(self) -> str:
-        """Where the blackboard is: the environment, then the settings, then the file in the repository."""
-        named = os.environ.get(_DATABASE_VARIABLE, "")
-        if not named and "://" in (named := self.project.file.database.url):
-            from genba.blackboard.database.connect import address_of_repository  # noqa: PLC0415  (see board)
-
-            named = address_of_repository(named, os.environ)
-        return named if "://" in named else str(self.layout.main / named)
-
-    def has_board(self) -> bool:
-        """Whether there is a blackboard already; asking makes none."""
-        where = self.database()
-        return "://" in where or os.path.lexists(where)
-
-    def board(self, make: bool = True) -> Blackboard:
-        """The blackboard of this project. It is made when it is first needed, but not by an agent or a mere look."""
-        make = make and not os.environ.get("GENBA_RUN")
-        if self._board is None and not make and not self.has_board():
-            raise NotFoundError("this project has no tasks yet", hint='genba task add "what is to be done"')
-        if self._board is None:
-            where = self.database()
-            if "://" not in where and Path(where).is_relative_to(self.layout.main):
-                relative = Path(where).relative_to(self.layout.main).as_posix()
-                beside = ("-wal", "-shm", ".executor.lock")
-                with contextlib.suppress(OSError):  # who may not write here can still look
-                    self.layout.exclude(f"/{relative}", *(f"/{relative}{end}" for end in beside))
-            self._board = self._opened(where)
-        return self._board
-
-    def adopt(self) -> None:
-        """Make the database that of this repository, whichever it belonged to."""
-        from genba.blackboard.database.connect import without_executor  # noqa: PLC0415  (see board)
-
-        where = self.database()
-        if where.startswith("postgres"):
-            raise UsageError(
-                "on PostgreSQL a project is known by its name, and belongs to no single repository",
-                unchanged="nothing was changed.",
-                hint="write its name under project.name in .genba/config.yaml",
-            )
-        place = _file_of(where)
-        with without_executor(place, "is in use by `genba work` of the repository that it belongs to"):
-            self._board = self._opened(where, adopt=True)
-
-    def _opened(self, where: str, adopt: bool = False) -> Blackboard:
-        from genba.blackboard.tasks.board import Blackboard  # noqa: PLC0415  (a run without a task needs no database)
-        from genba.wiring.project.repository_identity import owner_of  # noqa: PLC0415  (see above)
-
-        if not where.startswith("postgres"):
-            self.refuse_links(Path(_file_of(where)).absolute())
-        name = self.project.name or self.layout.main.name
-        owner = partial(owner_of, self.layout)
-        return Blackboard.open(where, name, self.project.file.database.busy_seconds, owner, adopt)
-
-    def close(self) -> None:
-        """Let go of the blackboard: what is in its log is then in its file, which can be copied as it is."""
-        if self._board is not None:
-            self._board.close()
-            self._board = None
-
-    def office(self) -> GitHubOffice | None:
-        """All that the project has to do with GitHub; None where its issues live elsewhere."""
-        github = self.project.file.tracker.github
-        if self._office is None and github is not None:
-            from genba.wiring.tracker.github import GitHubOffice  # noqa: PLC0415  (only with GitHub)
-
-            self._office = GitHubOffice(self, github)
-        return self._office
-
     async def _token(self, origin: str) -> str:
         office = self.office()
-        return await office.token(origin) if office is not None else ""
+        return await office.github.token(origin) if office is not None else ""
 
     def tracker(self, run: str = "") -> Tracker:
         office = self.office()
@@ -433,55 +309,13 @@ class ProjectContext:
 
         return BlackboardTracker(self.board())
 
-    def actor(self) -> Actor:
-        """Who typed the command: a person, or an agent, whose processes all carry its name."""
-        from genba.domain.tasks.task import Actor, ActorKind  # noqa: PLC0415  (see board)
+    def _verifier(self, maker: Maker, mark: str) -> Verifier:
+        """A verifier in the sandbox of whoever made the work."""
+        from genba.wiring.sandbox.goal_sandboxes import fence_for  # noqa: PLC0415  (only what verifies pays for it)
+        from genba.wiring.verification.verifier import verifier  # noqa: PLC0415
 
-        if os.environ.get("GENBA_RUN"):
-            return Actor(ActorKind.WORKER, os.environ.get("GENBA_AGENT") or os.environ["GENBA_RUN"])
-        return Actor(ActorKind.HUMAN, _user())
-
-    def task_type(self, name: str) -> TaskTypeSettings:
-        """The settings of a task type that exists."""
-        from genba.definitions.project.goal_sections import TaskTypeSettings  # noqa: PLC0415  (see board)
-        from genba.execution.verification.policy import known_types  # noqa: PLC0415
-
-        known = known_types(self.project.rules)
-        if name not in known:
-            raise NotFoundError(
-                f'"{name[:80]}" is not a type of task',
-                unchanged="nothing was changed.",
-                hint=f"{did_you_mean(name, known)}   of your own: task_types in .genba/config.yaml",
-            )
-        rules = self.project.rules
-        return rules.task_types.get(name, TaskTypeSettings()) if rules is not None else TaskTypeSettings()
-
-    def session_of(self, number: int) -> str:
-        """The newest run on a task, if it can be resumed."""
-        run = self.board().newest_session(number).run
-        return run if run and (self.layout.run_folder(run) / "journal").is_file() else ""
-
-    def results(self) -> FileResults:
-        from genba.wiring.verification.verifier import results  # noqa: PLC0415  (only who verifies pays for it)
-
-        return results(self.layout)
-
-    async def examination(
-        self, target: str | None, base_branch: str | None, may_change: tuple[str, ...], needs_commit: bool
-    ) -> Examination:
-        from genba.wiring.verification.verify_target import find  # noqa: PLC0415  (only who verifies pays for it)
-
-        return await find(self, target, base_branch, may_change, needs_commit)
-
-    async def settle(self, number: int, base_branch: str | None) -> Task:
-        from genba.wiring.verification.done_by_hand import settle  # noqa: PLC0415  (see examination)
-
-        return await settle(self, number, base_branch)
-
-    async def examine(self, examination: Examination, fresh: bool, told: Callable[[GoalResult], None]) -> Verification:
-        from genba.wiring.verification.verify_target import look  # noqa: PLC0415  (see examination)
-
-        return await look(self, examination, fresh, told)
+        redact = Redactor(os.environ).text
+        return verifier(self.layout, self.processes, redact, mark, fence_for(self, maker), maker.agent)
 
     def _judging(self, plan: RunPlan, redactor: Redactor, kind: SandboxKind, sandbox: Sandbox | None) -> dict[str, Any]:
         """What a run needs to be verified: nothing at all when neither a task nor the settings ask for it."""
@@ -495,8 +329,9 @@ class ProjectContext:
             ledger = BlackboardLedger(self.board(), partial(in_language, self.project.language))
         if ledger is None and self.project.rules is None and plan.base_branch is None:
             return {}
-        from genba.wiring.verification.session_task import inbox_of  # noqa: PLC0415
-        from genba.wiring.verification.verifier import rulebook, verifier  # noqa: PLC0415  (only a run with goals pays for it)
+        from genba.application.verification.session_task import inbox_of  # noqa: PLC0415
+        from genba.execution.verification.policy import PolicyResolver  # noqa: PLC0415
+        from genba.wiring.verification.verifier import verifier  # noqa: PLC0415  (only a run with goals pays for it)
 
         fence, agent = self.fence(kind, sandbox, plan.definition.quarters), plan.definition.name
         # A goal ends whatever carries its mark; it may be checked while an instance lives that asks what is next.
@@ -505,11 +340,11 @@ class ProjectContext:
         return {
             "ledger": ledger,
             "inbox": inbox_of(self, plan.issue),
-            "rulebook": rulebook(self.layout, self.project),
+            "rulebook": PolicyResolver(self.ports.repository.history(), self.project.rules, self.project.source),
             "verifier": judge,
             "stages": self.project.stages,
             "knows_agent": lambda name: name in self.registry.folders(),
-            "host": os.uname().nodename,
+            "host": host_name(),
             "is_running": self.is_running,
         }
 
@@ -581,20 +416,6 @@ class ProjectContext:
         own = {"PYTHONDONTWRITEBYTECODE": "1"}  # compiled files that are committed by accident are rejected
         return {**passed_on(os.environ, *self.layout.folders), **own, **identity_variables(identity, plan.run)}
 
-    def _handlers(self, definition: AgentDefinition) -> tuple[dict[str, Any], dict[str, Any]]:
-        folder = Path(definition.folder)
-        completions = {
-            part.key: CompletionHandler(part.completion_handler, folder, part.options)
-            for part in walk(definition.completion)
-            if isinstance(part, Custom)
-        }
-        actions = {
-            kind: load_action(reference, folder)
-            for kind, reference in definition.file.runner.actions.handlers.items()
-            if not reference.startswith("builtin:")
-        }
-        return completions, actions
-
 
 class PreparedRun:
     """A run that is ready to go, and what must be let go of afterwards."""
@@ -639,11 +460,6 @@ class PreparedRun:
         return await self.review.execute(self.run)
 
 
-def _file_of(address: str) -> str:
-    """The file of a database that is named by its path or by a `sqlite://` address."""
-    return address.partition("://")[2].removeprefix("/") if "://" in address else address
-
-
 def adapter_files() -> dict[str, tuple[Any, str]]:
     """The files and sections that the built-in adapters read, for their schemas."""
     from genba.connections.agents.custom import ReplyFile  # noqa: PLC0415  (only for schemas)
@@ -655,16 +471,6 @@ def adapter_files() -> dict[str, tuple[Any, str]]:
         "reply": (ReplyFile, "the reply file that a custom command may write"),
         "script": (Script, "the script of a scripted agent"),
     }
-
-
-def _user() -> str:
-    """The name of whoever is logged in."""
-    import getpass  # noqa: PLC0415  (only commands that write to the blackboard ask)
-
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):
-        return f"user {os.getuid()}"
 
 
 def new_run_id(agent: str) -> str:

@@ -7,15 +7,11 @@ nor the project has a sandbox, any that an agent of the project has is taken: a 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from genba.connections.journal.jsonl import read_journal
+from genba.application.verification.maker import Maker, first_event
 from genba.domain.errors import ConfigurationError, NotFoundError
-from genba.domain.events import RunStarted
 from genba.domain.sessions.sandbox import SandboxKind
 from genba.wiring.sandbox.sandbox_choice import kind_for
 
@@ -23,29 +19,6 @@ if TYPE_CHECKING:
     from genba.definitions.project.sandbox_section import AgentEnvironment
     from genba.wiring.project.project_context import ProjectContext
     from genba.wiring.verification.verifier import GoalSandbox
-
-_NEWEST_JOURNALS = 500
-
-
-class Maker(msgspec.Struct, frozen=True, kw_only=True):
-    """The agent and the session that made some work, as far as they are known."""
-
-    agent: str = ""
-    run: str = ""
-
-
-def maker_of_branch(context: ProjectContext, branch: str) -> Maker:
-    """The newest session on a branch: by the journals of this machine, or by the tasks of the project."""
-    for journal in islice(context.journals(), _NEWEST_JOURNALS) if branch else ():
-        started = _started(journal)
-        if started is not None and started.workspace.branch == branch:
-            return Maker(agent=started.agent, run=started.run)
-    numbers = context.board().tasks_of_branch(branch) if branch and context.has_board() else ()
-    for number in numbers:
-        session = context.board().newest_session(number)
-        if session.branch == branch:
-            return Maker(agent=session.agent, run=session.run)
-    return Maker()
 
 
 def fence_for(context: ProjectContext, maker: Maker) -> GoalSandbox | None:
@@ -82,12 +55,5 @@ def _recorded(context: ProjectContext, run: str) -> SandboxKind | None:
         journal = Path((context.layout.run_folder(run) / "journal").read_text("utf-8"))
     except OSError:
         return None
-    started = _started(journal)
+    started = first_event(context, journal)
     return SandboxKind(started.sandbox) if started is not None and started.sandbox in list(SandboxKind) else None
-
-
-def _started(journal: Path) -> RunStarted | None:
-    try:
-        return next((event for event in islice(read_journal(journal), 3) if isinstance(event, RunStarted)), None)
-    except OSError:
-        return None

@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from genba.connections.git.worktrees.naming import generated_branch
+from genba.application.sessions.branches import SCRATCH, base_branch_of, branch_of
+from genba.application.sessions.host import host_name
+from genba.application.sessions.liveness import process_lives
+from genba.application.sessions.stages import AS_STAGE
+from genba.application.tracker.board_filter import BoardFilter
 from genba.coordination.scheduler.handover_notes import note_for
 from genba.coordination.scheduler.planning import limits_of, plan_parameters
 from genba.coordination.scheduler.reviews import review_parameters
@@ -24,9 +28,6 @@ from genba.execution.verification.policy import known_types
 from genba.judgement.loop.closure import ends_task
 from genba.judgement.scheduling.actions import Agent, WorkerContext
 from genba.wiring.sessions.landed_sessions import close_landed
-from genba.wiring.sessions.liveness import process_lives
-from genba.wiring.sessions.stages import AS_STAGE
-from genba.wiring.tracker.board_filter import BoardFilter
 
 if TYPE_CHECKING:
     from genba.blackboard.fleet.fleet_board import FleetBoard
@@ -47,11 +48,6 @@ LEAVES_NOTHING: dict[str, Any] = {
 """A plan and a review change nothing but the blackboard, and a manager has others work."""
 _INTO_ITS_TASK: dict[str, Any] = {"runner": {"execution": {"finalize": {"autoMerge": True, "createPr": False}}}}
 """A part lands on the branch of its task, which only this repository has: nobody proposes it anywhere."""
-_SCRATCH = {Purpose.PLAN: "plan", Purpose.REVIEW: "review", Purpose.MANAGE: "manage"}
-"""Sessions that leave no commit, and how their branches are called."""
-SCRATCH_BRANCH = "genba/review-"
-"""How the branch of a review begins; its number follows."""
-_NEVER = "0" * 40
 _MOMENT_SECONDS = 0.5
 """How long an agent that was read counts as read just now."""
 
@@ -137,14 +133,14 @@ class ProjectAgentPool:
 
     def _held_to(self, purpose: Purpose, base_branch: str, at_stage: bool) -> tuple[dict[str, Any], ...]:
         """What a fleet sets for an agent, over what its files say."""
-        if purpose in _SCRATCH:
+        if purpose in SCRATCH:
             return (LEAVES_NOTHING,)
         into = () if base_branch == self.base_branch else (_INTO_ITS_TASK,)
         return (*into, AS_STAGE) if at_stage else into
 
     def has_died(self, session: FleetSession) -> bool | None:
         """Whoever works holds the lock of the branch, until the last moment when its process alone is left."""
-        if session.host != os.uname().nodename:
+        if session.host != host_name():
             return None
         process = self.context.board().start_of(session.run).process
         return not self.context.is_running(session.branch) and not process_lives(process, session.heartbeat_at)
@@ -201,32 +197,6 @@ class ProjectAgentPool:
         rules = self.context.project.rules
         types = rules.task_types if rules is not None else {}
         return {name: found.reviewer_type for name, found in types.items() if found.requires_review}
-
-
-async def base_branch_of(context: ProjectContext, base: str, task: Task, field: FleetSnapshot) -> str:
-    """Where the work starts from and lands: a part on the branch of its task, everything else on the base."""
-    parent = field.tasks.get(task.parent) if task.parent is not None else None
-    if parent is None:
-        return base
-    branch = branch_of(parent, Purpose.INTEGRATE, field)
-    git = context.layout.git
-    if await git.commit_of(f"refs/heads/{branch}") is None:
-        above = await base_branch_of(context, base, parent, field)
-        tip = await git.commit_of(f"refs/heads/{above}")
-        await git.run("update-ref", f"refs/heads/{branch}", tip or "", _NEVER, allow=(0, 128))
-    return branch
-
-
-def branch_of(task: Task, purpose: Purpose, field: FleetSnapshot) -> str:
-    """The branch of a session. Whoever tries a task again goes on where the others stopped."""
-    if purpose in _SCRATCH:
-        return f"genba/{_SCRATCH[purpose]}-{task.number}"
-    known = [
-        session.branch
-        for session in (*field.failures.get(task.number, ()), *field.sessions)
-        if session.task == task.number and session.purpose in (Purpose.WORK, Purpose.INTEGRATE) and session.branch
-    ]
-    return known[-1] if known else generated_branch("", "", task.number, task.title)
 
 
 def parameters(definition: AgentDefinition, issue: int) -> dict[str, Any]:

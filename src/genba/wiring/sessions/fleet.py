@@ -13,8 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from genba.application.project.settings_file import SettingsFile
+from genba.application.sessions.host import host_name
+from genba.application.sessions.preflight import preflight
+from genba.application.tracker.board_filter import BoardFilter
+from genba.application.verification.merge_verification import Proving
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.blackboard.tasks.board import Blackboard
+from genba.connections.git.merging.merge_target import GitTarget
 from genba.connections.git.repository.stale_locks import sweep_drafts
 from genba.coordination.engine.durable_engine import Engine
 from genba.coordination.engine.engine_log import News
@@ -26,7 +32,7 @@ from genba.coordination.scheduler.progress import Watch
 from genba.coordination.scheduler.reviews import finish_review
 from genba.coordination.scheduler.session import Parts
 from genba.domain.decoding import reader
-from genba.domain.errors import DiskFullError, NotFoundError, StateConflictError, UnavailableError
+from genba.domain.errors import StateConflictError, UnavailableError
 from genba.domain.fleet.progress import Ended, FleetEvent, FleetEventKind, FleetPicture, WorkSummary
 from genba.domain.fleet.records import Executor, FleetSnapshot, PartEnd, PartOrder, Purpose
 from genba.execution.loop.journal_steps import PlainSteps
@@ -36,15 +42,12 @@ from genba.judgement.scheduling.plans import plan_check
 from genba.judgement.scheduling.spending import reached
 from genba.judgement.verification.reviews import verdict_check
 from genba.wiring.project.notifications import notices_sent
-from genba.wiring.project.settings_file import SettingsFile
 from genba.wiring.project.telemetry import heard_by_fleet
 from genba.wiring.sessions.agent_pool import ProjectAgentPool
 from genba.wiring.sessions.live_segments import LiveParts
 from genba.wiring.sessions.provider_pauses import ProviderGate
 from genba.wiring.sessions.session_sharing import SessionSharing
 from genba.wiring.sessions.supervisor import nursery_of
-from genba.wiring.tracker.board_filter import BoardFilter
-from genba.wiring.verification.merge_verification import Proving, target_of
 from genba.wiring.verification.verifier import sweep_checkouts
 
 if TYPE_CHECKING:
@@ -56,7 +59,7 @@ if TYPE_CHECKING:
     from genba.wiring.workflow.server import Door, WorkflowServer
 
 Listener = Callable[[FleetEvent], None]
-HOST_VARIABLE, EXECUTOR_VARIABLE = "GENBA_HOST", "GENBA_EXECUTOR"
+EXECUTOR_VARIABLE = "GENBA_EXECUTOR"
 _MOST_ON_ONE_HOST = 64
 _ASK_AGAIN_SECONDS = 1.0
 _SWITCH_SECONDS = 0.02
@@ -110,7 +113,7 @@ class Fleet:
         """An executor, ready to work; what it had left unfinished goes on at once."""
         sys.setswitchinterval(_SWITCH_SECONDS)
         settings = context.project.fleet
-        base_branch = await check_ground(context, settings)
+        base_branch = await preflight(context)
         on_board = await BoardFilter.read(context, only_board) if only_board is not None else None
         board = FleetBoard(context.board())
         looking = FleetBoard(Blackboard(board.store.impatient()))
@@ -151,7 +154,7 @@ class Fleet:
     async def _engine(self, executor: str, slots: int) -> Engine:
         """The engine under the name that was given, or under the first free one of this host."""
         named = executor or os.environ.get(EXECUTOR_VARIABLE, "")
-        names = [named] if named else [f"{host()}-{number}" for number in range(1, _MOST_ON_ONE_HOST + 1)]
+        names = [named] if named else [f"{host_name()}-{number}" for number in range(1, _MOST_ON_ONE_HOST + 1)]
         if not self.board.board.store.on_postgres:
             names = names[:1]
         handlers = {PART: self._part, TURN: self._turn}
@@ -179,7 +182,7 @@ class Fleet:
     ) -> None:
         me = WorkerContext(
             executor=engine.executor,
-            host=host(),
+            host=host_name(),
             workers=slots,
             only_agent=only_agent,
             only_label=only_label,
@@ -189,7 +192,7 @@ class Fleet:
         for name, problem in crew.broken.items():
             message = f"{name} cannot be used: {problem}  genba agent check {name}"
             self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=message))
-        own = Executor(id=engine.executor, host=host(), process=os.getpid(), workers=slots)
+        own = Executor(id=engine.executor, host=host_name(), process=os.getpid(), workers=slots)
         await asyncio.to_thread(self.looking.register, own)
         if door is not None and crew.asks:
             await self._answer(door, engine.executor)
@@ -200,7 +203,7 @@ class Fleet:
             crew,
             self.watch,
             self._park_part,
-            host(),
+            host_name(),
             self._looked,
             self._end_agents,
             self._close,
@@ -274,7 +277,7 @@ class Fleet:
     async def _turn(self, payload: str, steps: Steps) -> str:
         """One turn of the merge queue of a target."""
         await self._opened.wait()
-        target = target_of(self.context, self.settings)
+        target = GitTarget(self.context.layout, self.settings.merge.remote)
         return await MergeTurn(self.board, target, self.proving.verify, self.watch.hear_queue).handle(payload, steps)
 
     def _live_parts(self) -> LiveParts:
@@ -346,46 +349,3 @@ class Fleet:
             assert self.crew is not None  # noqa: S101  (an open fleet has one)
             return finish_plan(result, order, self.board, self.crew.plan_limits(self.board.board.get(order.task)))
         return finish_review(result, order, self.board)
-
-
-async def check_ground(context: ProjectContext, settings: FleetSettings) -> str:
-    """The branch that tasks land on; refused where nobody could land anything."""
-    layout, git = context.layout, context.layout.git
-    context.check_writable()
-    head = await git.run("symbolic-ref", "--quiet", "HEAD", git_dir=layout.git_dir, allow=(0, 1))
-    branch = settings.merge.base_branch or head.stdout.strip().removeprefix("refs/heads/")
-    nothing = "nothing was started, nothing was changed."
-    busy = [name for name in ("rebase-merge", "rebase-apply") if (layout.git_dir / name).exists()]
-    if busy:
-        raise StateConflictError(
-            f"the repository is in the middle of a rebase ({busy[0]})",
-            unchanged=nothing,
-            hint="git rebase --continue   or   git rebase --abort",
-        )
-    if not branch:
-        raise StateConflictError(
-            "your checkout is on no branch, and merge.base_branch names none",
-            unchanged=nothing,
-            hint="git switch main   or, in .genba/config.yaml:  merge: {base_branch: main}",
-        )
-    if await git.commit_of(f"refs/heads/{branch}") is None:
-        raise NotFoundError(
-            f'there is no branch "{branch}" with a commit',
-            unchanged=nothing,
-            hint="git commit --allow-empty -m start   or, in .genba/config.yaml:  merge: {base_branch: NAME}",
-        )
-    import shutil  # noqa: PLC0415  (slow to import)
-
-    free = shutil.disk_usage(layout.common).free >> 20
-    if free < settings.work.min_free_disk_mb:
-        raise DiskFullError(
-            f"the disk is nearly full: {free} MB are free, {settings.work.min_free_disk_mb} are needed to begin",
-            unchanged=nothing,
-            hint="free some space: genba gc   or lower work.min_free_disk_mb",
-        )
-    return branch
-
-
-def host() -> str:
-    """The name of this machine."""
-    return os.environ.get(HOST_VARIABLE) or os.uname().nodename

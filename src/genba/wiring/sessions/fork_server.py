@@ -14,10 +14,10 @@ from genba.connections.detached.fork_server import ForkingNursery
 from genba.connections.detached.fork_server_client import SpawnRequest
 from genba.connections.detached.job_dir import Request
 from genba.connections.detached.results import Result
-from genba.connections.journal.redaction import without_tokens
 from genba.connections.processes.environment import passed_on
 from genba.connections.processes.orphans import take_in_orphans
 from genba.domain.decoding import reader
+from genba.domain.redaction import without_tokens
 from genba.wiring.sessions.session_record import RunMemory
 from genba.wiring.sessions.supervisor import supervise
 

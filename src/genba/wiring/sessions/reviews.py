@@ -12,6 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from genba.application.sessions.branches import SCRATCH_BRANCH
+from genba.application.sessions.host import host_name
+from genba.application.sessions.liveness import process_lives
+from genba.application.verification.decisions import onward_after_review
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.connections.git.merging.drop_branch import drop_branch
 from genba.coordination.scheduler.reviews import review_parameters
@@ -28,8 +32,7 @@ from genba.judgement.language.sentences import in_language
 from genba.judgement.scheduling.actions import Agent
 from genba.judgement.scheduling.assignment import no_reviewer, reviewers
 from genba.judgement.verification.reviews import ReviewVerdict, read_verdict, verdict_check
-from genba.wiring.sessions.agent_pool import LEAVES_NOTHING, SCRATCH_BRANCH
-from genba.wiring.sessions.liveness import process_lives
+from genba.wiring.sessions.agent_pool import LEAVES_NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +43,6 @@ if TYPE_CHECKING:
     from genba.execution.session_context import SessionContext
     from genba.wiring.project.project_context import ProjectContext
 
-WORK = "genba work"
 _REVIEW = "genba run: a review"
 _CAPABILITIES = ("review", "review-action")
 _UNCHANGED = "nothing was started, nothing was changed."
@@ -196,13 +198,6 @@ def _agents(context: ProjectContext) -> tuple[Agent, ...]:
     return tuple(found)
 
 
-def onward_after_review(context: ProjectContext, number: int) -> str:
-    """The command that goes on with a task once its commit was judged: the session itself, or the fleet."""
-    sessions = FleetBoard(context.board(make=False)).sessions(number)
-    run = "" if any(each.status == "waiting" for each in sessions) else context.session_of(number)
-    return f"genba run --resume {run}" if run else WORK
-
-
 class ReviewSession:
     """One review under way: claims it, begins its branch, records its verdict, and removes what it leaves."""
 
@@ -240,7 +235,7 @@ class ReviewSession:
             self.context.board(make=False).begin_review(self.order.task, self._start(), self._died)
 
     def _died(self, other: SessionStart) -> bool:
-        here = other.host == os.uname().nodename
+        here = other.host == host_name()
         gone = not self.context.is_running(other.branch) and not process_lives(other.process, other.heartbeat_at)
         return here and gone
 
@@ -251,7 +246,7 @@ class ReviewSession:
             branch=self.plan.branch or "",
             base=self.order.commit,
             workdir="",
-            host=os.uname().nodename,
+            host=host_name(),
             process=os.getpid(),
         )
 

@@ -24,13 +24,13 @@ from genba.connections.detached.output_log import Recorder
 from genba.connections.detached.results import Failure, Result
 from genba.connections.detached.stale_jobs import DetachedProcesses
 from genba.connections.git.repository.layout import RepositoryLayout
-from genba.connections.journal.redaction import OutputRedactor, Redactor, without_tokens
 from genba.connections.processes.orphans import end_orphans, take_in_orphans
 from genba.definitions.project.config_file import ProjectFile
 from genba.definitions.project.project import Project
 from genba.domain.errors import DiskFullError, GenbaError
 from genba.domain.events import Event
 from genba.domain.ports import Processes
+from genba.domain.redaction import OutputRedactor, Redactor, without_tokens
 from genba.domain.sessions.replies import Reply
 from genba.execution.run import RunPlan
 from genba.wiring.project.project_context import ProjectContext

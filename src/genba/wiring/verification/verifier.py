@@ -26,17 +26,14 @@ from genba.connections.goals.tools import identity
 from genba.connections.goals.validators import ValidatorRunner
 from genba.connections.processes.environment import passed_on
 from genba.connections.secrets.scanner import GitSecretScanner
-from genba.definitions.project.project import Project
 from genba.definitions.project.sandbox_section import AgentEnvironment, AgentSandbox, MaximumLimits, SandboxSettings
 from genba.definitions.project.sandbox_section import quarters as quarters_of
 from genba.domain.goals.goal import Words
-from genba.domain.goals.verification import Subject
 from genba.domain.ports import GoalRunner, Processes, Sandbox
 from genba.domain.processes import is_of_one_process, service_mark
 from genba.domain.sessions.sandbox import SandboxKind
-from genba.execution.verification.policy import Policy, PolicyResolver
+from genba.execution.verification.policy import Policy
 from genba.execution.verification.verify import Verifier
-from genba.wiring.sandbox.goal_sandboxes import Maker
 
 if TYPE_CHECKING:
     from genba.connections.egress.events import GateEvent
@@ -45,22 +42,6 @@ _RULES = "tests are counted"
 """What results are judged by: kept results of older rules do not count."""
 _NOBODY = "goals"
 """Who the commands of goals are where no agent is known that wrote what they run."""
-
-
-class Examination(msgspec.Struct, frozen=True, kw_only=True):
-    """What `genba verify` is to look at, and what it is held to."""
-
-    shown: str
-    """As the user named it."""
-    number: int | None
-    """The task, where it is one."""
-    agent: str = "iterator"
-    """Who worked on the task last, to go on with it."""
-    maker: Maker = Maker()
-    subject: Subject | None
-    policy: Policy
-    recorded: bool = True
-    """Whether the verdict counts for the task: not when it was held to less than the task is."""
 
 
 def engine(
@@ -209,10 +190,6 @@ class GoalSandbox:
         seen = passed_on(os.environ, *self.layout.folders)
         cells = CheckoutCells(self.layout, own, networks, seen, checkouts.view, told)
         return EnclosedCommands(self.sandbox, processes, cells.cell)
-
-
-def rulebook(layout: RepositoryLayout, project: Project) -> PolicyResolver:
-    return PolicyResolver(GitHistory(layout.git), project.rules, project.source)
 
 
 def fingerprint(environment: dict[str, str]) -> str:

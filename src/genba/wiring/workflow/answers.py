@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from genba.application.sessions.branches import base_branch_of, branch_of
+from genba.application.workflow.live_work_verifier import FindPart, Landing, LiveWorkVerifier
+from genba.application.workflow.service import agents_here, task_types
 from genba.blackboard.workflow.workflow_board import WorkflowBoard
 from genba.coordination.workflow.runs import RunWorkflow
 from genba.coordination.workflow.service import WorkflowService
 from genba.domain.errors import NotFoundError
 from genba.domain.fleet.records import Purpose
-from genba.wiring.sessions.agent_pool import base_branch_of, branch_of
 from genba.wiring.sessions.live_segments import Answering
-from genba.wiring.workflow.live_work_verifier import FindPart, Landing, LiveWorkVerifier
 from genba.wiring.workflow.server import Door, WorkflowServer, socket_path
-from genba.wiring.workflow.service import agents_here, task_types
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -37,6 +37,22 @@ class FilesChanged:
             self.files.append(file)
 
 
+class GitDiff:
+    """Compares commits that are named by their whole hashes. For a thread that has time."""
+
+    def __init__(self, git: Git) -> None:
+        self.git = git
+
+    def commits(self, base: str, commit: str) -> tuple[CommitLine, ...]:
+        return commits_between(self.git, base, commit)
+
+    def files(self, base: str, commit: str) -> FilesChanged:
+        return files_changed(self.git, base, commit)
+
+    def file(self, base: str, commit: str, path: str, before: str = "") -> FileDiff:
+        return file_diff(self.git, base, commit, path, before)
+
+
 def files_changed(git: Git, base: str, commit: str) -> FilesChanged:
     """For a thread that has time."""
     found = FilesChanged()

@@ -15,10 +15,10 @@ from genba.connections.git.repository.locks import held
 from genba.connections.git.repository.loose_objects import read_commit
 from genba.connections.git.repository.stale_locks import clear_locks
 from genba.connections.git.scanning.commit_range import changes_over, parse_changes
-from genba.connections.git.worktrees.naming import OWN_BRANCHES
 from genba.connections.git.worktrees.records import read_record
 from genba.connections.git.worktrees.rescue import rescue
 from genba.domain.errors import GitError, StateConflictError
+from genba.domain.sessions.branch_naming import OWN_BRANCHES
 from genba.domain.sessions.workspaces import MergeResult, MergeStatus, Proposal, Workspace
 
 _SHOWN = 5

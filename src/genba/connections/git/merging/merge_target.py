@@ -15,10 +15,10 @@ from genba.connections.git.merging.target_remote import SharedRemote
 from genba.connections.git.repository.commands import branch_of
 from genba.connections.git.repository.layout import RepositoryLayout
 from genba.connections.git.repository.locks import FileLock, is_held
-from genba.connections.git.worktrees.naming import OWN_BRANCHES
 from genba.domain.errors import GitError, StateConflictError
 from genba.domain.fleet.merge_queue import Adopted, MergeHistory, Stacked, Work
 from genba.domain.fleet.records import MergeEntry
+from genba.domain.sessions.branch_naming import OWN_BRANCHES
 from genba.domain.sessions.workspaces import MergeResult, MergeStatus, Proposal, Workspace
 
 LANDED = "refs/genba/landed/"

@@ -17,10 +17,10 @@ from genba.connections.git.merging.merge import GitRepository
 from genba.connections.git.merging.target_remote import telling_line
 from genba.connections.git.repository.layout import RepositoryLayout, is_folder
 from genba.connections.git.repository.locks import held
-from genba.connections.git.worktrees.naming import folder_name
 from genba.connections.git.worktrees.worktree_status import staged, tree_status
 from genba.domain.errors import GitError, StateConflictError
 from genba.domain.ports import WorkingTrees
+from genba.domain.sessions.branch_naming import folder_name
 from genba.domain.sessions.evidence import TreeFacts
 from genba.domain.sessions.workspaces import Removal, Workspace, WorkspaceRequest
 

@@ -26,7 +26,6 @@ from genba.connections.git.repository.commands import branch_of
 from genba.connections.git.repository.layout import RepositoryLayout, is_folder
 from genba.connections.git.repository.stale_locks import clear_locks_of
 from genba.connections.git.worktrees.flatten_overlay import settle
-from genba.connections.git.worktrees.naming import plain_name
 from genba.connections.git.worktrees.overlay_mount import read_overlay
 from genba.connections.git.worktrees.records import TreeRecord
 from genba.connections.git.worktrees.rescue import rescue
@@ -35,6 +34,7 @@ from genba.connections.git.worktrees.worktree_create import check_out
 from genba.connections.git.worktrees.worktrees import GitWorkingTrees
 from genba.domain.errors import BoundaryViolationError, GenbaError, GitError, StateConflictError
 from genba.domain.ports import Sandbox
+from genba.domain.sessions.branch_naming import plain_name
 from genba.domain.sessions.evidence import TreeFacts
 from genba.domain.sessions.workspaces import Removal, Workspace, WorkspaceRequest
 

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from genba.connections.git.repository.object_cache import is_hash
+from genba.domain.hashes import is_hash
 
 _MOST = 50
 _DEEPEST = 5

@@ -12,7 +12,7 @@ import zlib
 from pathlib import Path
 from typing import NamedTuple
 
-from genba.connections.git.repository.object_cache import is_hash
+from genba.domain.hashes import is_hash
 
 SETTINGS = r"^(i18n\.commitencoding|core\.(sharedrepository|fsync.*|(loose)?compression)|extensions\..*)$"
 """Settings under which git writes objects in another way."""

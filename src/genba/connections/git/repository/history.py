@@ -4,7 +4,7 @@ import asyncio
 
 from genba.connections.git.repository.commands import Git
 from genba.connections.git.repository.loose_objects import read_blob
-from genba.connections.git.repository.object_cache import Listing, is_hash
+from genba.connections.git.repository.object_cache import Listing
 from genba.connections.git.scanning.commit_range import (
     Row,
     asked,
@@ -14,8 +14,8 @@ from genba.connections.git.scanning.commit_range import (
     parse_changes,
     parse_rows,
 )
-from genba.domain.errors import NotFoundError
 from genba.domain.goals.verification import BranchFacts, CommitFacts, FileChange
+from genba.domain.hashes import is_hash
 
 _LARGEST_TEXT = 4 * 1024 * 1024
 _SUBMODULE = "160000"
@@ -141,14 +141,6 @@ class GitHistory:
         """The name of a local branch, or an empty string."""
         done = await self.git.run("show-ref", "--verify", "--quiet", f"refs/heads/{name}", allow=(0, 1, 128))
         return name if done.returncode == 0 else ""
-
-
-async def known_commit(history: GitHistory, name: str) -> str:
-    """The commit of a name that must be one. A branch comes first: a tag of the same name does not stand for it."""
-    found = await history.commit_of(f"refs/heads/{name}") or await history.commit_of(name)
-    if found is None:
-        raise NotFoundError(f'"{name}" is no task, no branch and no commit', hint="genba task list   git branch --all")
-    return found
 
 
 def _touched_by(git: Git, own: list[Row]) -> set[str] | None:

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from genba.connections.git.repository.object_cache import Memory, is_hash
+from genba.connections.git.repository.object_cache import Memory
+from genba.domain.hashes import is_hash
 
 _MOST_BYTES = 256 * 1024
 _MOST_COMMITS = 30

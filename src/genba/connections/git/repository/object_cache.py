@@ -7,11 +7,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
+from genba.domain.hashes import is_hash
+
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
-_HEX = frozenset("0123456789abcdef")
-_WHOLE = (40, 64)
 _MOST_TEXT = 16 * 1024 * 1024
 _MOST_PATHS = 400_000
 _MOST_COMMITS = 20_000
@@ -19,10 +19,6 @@ _MOST_STEPS = 1000
 
 Listing = Mapping[str, tuple[str, str]]
 """By path: the mode and the object."""
-
-
-def is_hash(text: str) -> bool:
-    return len(text) in _WHOLE and _HEX.issuperset(text)
 
 
 class _Kept(Generic[Key, Value]):

@@ -9,8 +9,8 @@ from pathlib import Path
 from genba.connections.atomic_write import writer_of
 from genba.connections.git.repository.layout import RepositoryLayout
 from genba.connections.git.repository.locks import is_gone
-from genba.connections.git.worktrees.naming import OWN_BRANCHES
 from genba.connections.removal import remove_tree
+from genba.domain.sessions.branch_naming import OWN_BRANCHES
 from genba.domain.sessions.workspaces import Workspace
 
 _LOCK = ".lock"

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from genba.connections.git.repository.commands import Git
 from genba.connections.git.repository.loose_objects import read_changes, read_span
-from genba.connections.git.repository.object_cache import Memory, is_hash
+from genba.connections.git.repository.object_cache import Memory
 from genba.domain.errors import GitError
+from genba.domain.hashes import is_hash
 
 _COMMITS = ("log", "-z", "--boundary", "--format=%m%x00%H%x00%T%x00%P%x00%s")
 """The commits of a span, and behind a `-` those that it begins at: their trees tell which commits change nothing."""

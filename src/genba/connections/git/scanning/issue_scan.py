@@ -6,17 +6,16 @@ pull request it was; a mere mention is kept as that.
 """
 
 import asyncio
-import functools
 import itertools
 import re
 from collections.abc import Iterable, Iterator
-from datetime import date, timedelta
 
 import msgspec
 
 from genba.connections.git.repository.commands import Git
 from genba.connections.git.repository.layout import RepositoryLayout
 from genba.connections.git.scanning.session_commits import brought_by_sessions, signature
+from genba.domain.commit_time import WITHIN, Hours, commit_time
 from genba.domain.errors import GitError
 from genba.domain.facilitation import How, Scanned, ScanPosition, SeenBranch, SeenCommit
 from genba.domain.tracker.branch_names import numbered
@@ -42,7 +41,6 @@ _SOURCED = "--format=%H %ct %S%n%B"
 _LONGEST = 64 * 1024
 """What a message says after so many bytes is not read."""
 _LONGEST_SUBJECT = 120
-_LONGEST_TIME = 20
 _MOST_TRIED = 200
 """Branches that are tried on the base in one look, to see whether their work is there by another name."""
 _MOST_PATHS = 200
@@ -51,8 +49,6 @@ _MOST_PIECES = 16
 _PATCH = ("-p", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "--full-index")
 _NEAR = 500
 """How far before the trailer of the issue the others are looked for."""
-_EPOCH = date(1970, 1, 1)
-_WITHIN = tuple(f"{minute:02d}:{second:02d}.000000Z" for minute in range(60) for second in range(60))
 """The moments of an hour, by its seconds."""
 _BY_TRAILER = How.TRAILER
 
@@ -336,7 +332,7 @@ def _records(pieces: Iterator[bytes]) -> Iterator[tuple[bytes, bytes]]:
 
 def _read_base(found: Scanned, pieces: Iterator[bytes]) -> None:
     """All commits of the base, a hundred thousand of them: what most say, and nothing else, is read at once."""
-    on_base, ours, hours, within = found.on_base, _OURS.fullmatch, _Hours(), _WITHIN
+    on_base, ours, hours, within = found.on_base, _OURS.fullmatch, Hours(), WITHIN
     for whole in _lists(pieces):
         for record in whole:
             if b"#" in record or b"everts" in record or b"\nMerge" in record:
@@ -488,33 +484,6 @@ def _number(value: bytes) -> int:
 def _trailer(message: bytes, name: bytes) -> str:
     at = message.rfind(name)
     return _value(message, at + len(name)).decode("utf-8", "replace")[:200] if at >= 0 else ""
-
-
-def commit_time(told: bytes | str) -> str:
-    """In the one form in which times compare as texts. A commit whose time git cannot tell is from the beginning."""
-    hour, rest = divmod(int(told) if told.isdigit() and len(told) <= _LONGEST_TIME else 0, 3600)
-    return _hour(hour) + _WITHIN[rest]
-
-
-def _hour(hour: int) -> str:
-    days, rest = divmod(hour, 24)
-    return f"{_day(days)}T{rest:02d}:"
-
-
-class _Hours(dict[int, str]):
-    """Each hour is written once."""
-
-    def __missing__(self, hour: int) -> str:
-        result = self[hour] = _hour(hour)
-        return result
-
-
-@functools.lru_cache(maxsize=20_000)
-def _day(days: int) -> str:
-    try:
-        return (_EPOCH + timedelta(days=days)).isoformat()
-    except OverflowError:
-        return "9999-12-31" if days > 0 else "0001-01-01"
 
 
 def branch_name(ref: str) -> str:

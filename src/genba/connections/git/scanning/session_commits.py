@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from genba.connections.git.repository.commands import Git
-from genba.connections.git.worktrees.naming import OWN_BRANCHES
+from genba.domain.sessions.branch_naming import OWN_BRANCHES
 from genba.domain.tracker.branch_names import numbered
 
 _SIGNED = re.compile(

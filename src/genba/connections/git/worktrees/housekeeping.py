@@ -17,11 +17,11 @@ from genba.connections.git.private.private_repositories import is_behind
 from genba.connections.git.private.repository_state import read_state
 from genba.connections.git.repository.layout import RepositoryLayout, is_folder
 from genba.connections.git.repository.locks import FileLock, held, is_held
-from genba.connections.git.worktrees.naming import OWN_BRANCHES
 from genba.connections.git.worktrees.overlay_mount import read_overlay
 from genba.connections.git.worktrees.records import TreeRecord, read_record
 from genba.connections.git.worktrees.removal import remove
 from genba.connections.git.worktrees.trash import delete_later, throw_away
+from genba.domain.sessions.branch_naming import OWN_BRANCHES
 from genba.domain.sessions.workspaces import Workspace
 from genba.domain.tasks.housekeeping import Collected, RunFact
 

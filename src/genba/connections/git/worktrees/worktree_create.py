@@ -12,13 +12,13 @@ from genba.connections.git.repository.committed_links import refuse_committed_li
 from genba.connections.git.repository.layout import RepositoryLayout, is_folder
 from genba.connections.git.repository.locks import FileLock, held
 from genba.connections.git.repository.stale_locks import clear_locks_of
-from genba.connections.git.worktrees.naming import folder_name
 from genba.connections.git.worktrees.records import TreeRecord, read_record, unfinished, write_record
 from genba.connections.git.worktrees.registration import can_register, point, register, register_by_git
 from genba.connections.git.worktrees.trash import delete_later, sweep, throw_away
 from genba.connections.private_folders import make_private_folder
 from genba.connections.removal import remove_tree
 from genba.domain.errors import DiskFullError, GitError, StateConflictError
+from genba.domain.sessions.branch_naming import folder_name
 
 CLEARING = "clearing"
 """Who holds a branch for the moment in which the rest of a dead run is taken away."""

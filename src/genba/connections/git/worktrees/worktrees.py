@@ -9,16 +9,16 @@ import msgspec
 from genba.connections.git.repository.commands import Git, branch_of
 from genba.connections.git.repository.layout import RepositoryLayout, is_folder
 from genba.connections.git.repository.locks import FileLock
-from genba.connections.git.repository.object_cache import is_hash
 from genba.connections.git.repository.stale_locks import clear_locks, clear_locks_of
 from genba.connections.git.worktrees.flatten_overlay import settle
-from genba.connections.git.worktrees.naming import generated_branch, is_plain
 from genba.connections.git.worktrees.records import TreeRecord, assign
 from genba.connections.git.worktrees.removal import remove
 from genba.connections.git.worktrees.worktree_create import CLEARING, NOTHING, Fill, Held, TreeMaker
 from genba.connections.git.worktrees.worktree_status import Look, look, tree_status
 from genba.connections.private_folders import close_folder
 from genba.domain.errors import NotFoundError, StateConflictError
+from genba.domain.hashes import is_hash
+from genba.domain.sessions.branch_naming import generated_branch, is_plain
 from genba.domain.sessions.evidence import TreeFacts
 from genba.domain.sessions.workspaces import Removal, Workspace, WorkspaceRequest
 

@@ -63,7 +63,7 @@ def _registered() -> tuple[RegisteredAgent, ...]:
     context = house_here()
     if not context.has_board():
         return ()
-    from genba.wiring.project.agent_registration import registered  # noqa: PLC0415  (only a project with a blackboard pays for it)
+    from genba.application.project.agent_registration import registered  # noqa: PLC0415  (only a project with a blackboard pays for it)
 
     return registered(context)
 

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 import click
 
+from genba.application.verification.decisions import people_only
 from genba.domain.tasks.housekeeping import Collected
 from genba.entrypoints.cli.failures import show_hint
 from genba.entrypoints.cli.project_lookup import house_here, run_async
 from genba.entrypoints.cli.rendering.columns import rows_of
 from genba.entrypoints.cli.rendering.json_output import print_json
 from genba.entrypoints.cli.rendering.progress import Progress
-from genba.wiring.verification.decisions import people_only
 
 _KILO = 1024
 

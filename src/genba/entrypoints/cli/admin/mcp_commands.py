@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from genba.application.verification.decisions import people_only
 from genba.domain.errors import GenbaError, StateConflictError, UsageError
 from genba.entrypoints.cli.failures import show_hint, show_warning
 from genba.entrypoints.cli.project_lookup import here, house_here, run_async
@@ -34,7 +35,6 @@ from genba.entrypoints.mcp.client_entries import (
     snippet,
 )
 from genba.wiring.project.file_replacement import place
-from genba.wiring.verification.decisions import people_only
 
 if TYPE_CHECKING:
     from genba.coordination.workflow.service import WorkflowService
@@ -63,7 +63,7 @@ def mcp(ctx: click.Context, over_http: bool, host: str, port: int, i_accept_the_
             hint="genba mcp --http   listens on this machine only; behind a proxy with TLS add --i-accept-the-risk",
         )
     quiet_logs()
-    from genba.wiring.workflow.service import open_service  # noqa: PLC0415  (installing needs no database)
+    from genba.application.workflow.service import open_service  # noqa: PLC0415  (installing needs no database)
 
     service = open_service(house_here())
     try:

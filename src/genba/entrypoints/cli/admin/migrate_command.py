@@ -2,9 +2,9 @@
 
 import click
 
+from genba.application.verification.decisions import people_only
 from genba.entrypoints.cli.project_lookup import house_here
 from genba.entrypoints.cli.rendering.json_output import print_json
-from genba.wiring.verification.decisions import people_only
 
 
 @click.command("migrate")

@@ -14,7 +14,7 @@ from genba.entrypoints.cli.rendering.printable import printable
 from genba.entrypoints.cli.rendering.tables import table
 
 if TYPE_CHECKING:
-    from genba.wiring.project.agent_registration import Registration
+    from genba.application.project.agent_registration import Registration
 
 
 @click.command("register")
@@ -28,8 +28,8 @@ def register(
     name: str, manager: bool | None, role: str, capabilities: tuple[str, ...], prompt: Path | None, as_json: bool
 ) -> None:
     """Let an agent come by itself: give it an id and a passkey. The passkey is shown once."""
-    from genba.wiring.project import agent_registration as registering  # noqa: PLC0415
-    from genba.wiring.verification.decisions import people_only  # noqa: PLC0415  (only this command needs the blackboard)
+    from genba.application.project import agent_registration as registering  # noqa: PLC0415
+    from genba.application.verification.decisions import people_only  # noqa: PLC0415  (only this command needs the blackboard)
 
     text = _read(prompt) if prompt is not None else ""
     context = house_here()
@@ -50,8 +50,8 @@ def passkey() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def rotate(name: str, as_json: bool) -> None:
     """A new passkey. Whoever came with the old one is out at once."""
-    from genba.wiring.project import agent_registration as registering  # noqa: PLC0415
-    from genba.wiring.verification.decisions import people_only  # noqa: PLC0415  (only this command needs the blackboard)
+    from genba.application.project import agent_registration as registering  # noqa: PLC0415
+    from genba.application.verification.decisions import people_only  # noqa: PLC0415  (only this command needs the blackboard)
 
     context = house_here()
     people_only(context, "change a passkey")
@@ -63,8 +63,8 @@ def rotate(name: str, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def revoke(name: str, as_json: bool) -> None:
     """No passkey any more: it cannot come again, and is out at once."""
-    from genba.wiring.project import agent_registration as registering  # noqa: PLC0415
-    from genba.wiring.verification.decisions import people_only  # noqa: PLC0415  (only this command needs the blackboard)
+    from genba.application.project import agent_registration as registering  # noqa: PLC0415
+    from genba.application.verification.decisions import people_only  # noqa: PLC0415  (only this command needs the blackboard)
 
     context = house_here()
     people_only(context, "take a passkey away")

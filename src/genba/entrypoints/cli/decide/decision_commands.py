@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from genba.application.verification.decisions import Decisions, people_only, waiting
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.coordination.engine.worker_liveness import PARKED, as_they_stand
 from genba.domain.errors import NotFoundError, UsageError
@@ -20,7 +21,6 @@ from genba.entrypoints.cli.project_lookup import house_to_look
 from genba.entrypoints.cli.rendering.fleet_views import escalation_lines, escalation_page, session_lines
 from genba.entrypoints.cli.rendering.json_output import print_json
 from genba.wiring import ProjectContext
-from genba.wiring.verification.decisions import Decisions, people_only, waiting
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _TASK = click.argument("number", type=NUMBER, required=False, metavar="[TASK]")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from genba.application.verification.decisions import people_only
 from genba.blackboard.tracker.outbox import Outbox
 from genba.coordination.engine.lease_owners import lives
 from genba.coordination.tracker.outbox_sender import pace_of
@@ -26,10 +27,9 @@ from genba.entrypoints.cli.rendering.outbox_view import (
     waiting_words,
 )
 from genba.wiring import ProjectContext
-from genba.wiring.verification.decisions import people_only
 
 if TYPE_CHECKING:
-    from genba.wiring.tracker.github import GitHubOffice
+    from genba.application.tracker.github import GitHubOffice
 
 _ENTRY = NumberType("an entry")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -5,15 +5,15 @@ from collections.abc import Callable, Iterator, Sequence
 
 import click
 
+from genba.application.tracker.github import GitHubOffice
+from genba.application.tracker.tracker_pass import Look, look
+from genba.application.verification.decisions import people_only
 from genba.domain.errors import StateConflictError, UsageError
 from genba.domain.tracker.outbox import OutboxEntry
 from genba.entrypoints.cli.failures import show_hint, show_warning
 from genba.entrypoints.cli.project_lookup import house_here, run_async
 from genba.entrypoints.cli.rendering.columns import cell, rows_of
 from genba.entrypoints.cli.rendering.json_output import print_json
-from genba.wiring.tracker.github import GitHubOffice
-from genba.wiring.tracker.tracker_pass import Look, look
-from genba.wiring.verification.decisions import people_only
 
 _MARKS = {"merged": "●", "merge": "●", "rework": "✗", "conflict": "✗", "closed": "?", "wait": "·"}
 _NAMED = 20

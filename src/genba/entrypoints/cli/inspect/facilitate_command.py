@@ -7,6 +7,9 @@ from datetime import UTC, datetime
 import click
 import msgspec
 
+from genba.application.facilitator.event_sources import past_of
+from genba.application.facilitator.facilitator import as_told, facilitator, fresh_copy, say, scope_of
+from genba.application.verification.decisions import people_only
 from genba.coordination.facilitator.facilitator import Look, Scope
 from genba.domain.errors import RecoverableError, StateConflictError, UsageError
 from genba.domain.facilitation import FieldReport
@@ -16,9 +19,6 @@ from genba.entrypoints.cli.rendering.json_output import print_json
 from genba.entrypoints.cli.rendering.progress import Progress
 from genba.entrypoints.cli.rendering.triage_views import facilitate_lines, mermaid, screen
 from genba.wiring import ProjectContext
-from genba.wiring.facilitator.event_sources import past_of
-from genba.wiring.facilitator.facilitator import as_told, facilitator, fresh_copy, say, scope_of
-from genba.wiring.verification.decisions import people_only
 
 _BY_SETTINGS = -1.0
 

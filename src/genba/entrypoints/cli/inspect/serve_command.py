@@ -15,12 +15,12 @@ from urllib.parse import urlsplit
 import click
 import msgspec
 
+from genba.application.verification.decisions import people_only
 from genba.domain.errors import UsageError
 from genba.entrypoints.cli.admin.mcp_commands import is_loopback, quiet_logs
 from genba.entrypoints.cli.failures import show_warning
 from genba.entrypoints.cli.project_lookup import house_here, run_async
 from genba.wiring import ProjectContext
-from genba.wiring.verification.decisions import people_only
 
 PORT = 8420
 _NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -80,19 +80,19 @@ def serve(
 
 
 async def _serve(context: ProjectContext, asked: Asked) -> None:
+    from genba.application.dashboard.keys import web_keys  # noqa: PLC0415
+    from genba.application.dashboard.queries import DashboardQueries  # noqa: PLC0415
+    from genba.application.verification.decisions import Decisions  # noqa: PLC0415
+    from genba.application.workflow.service import open_service  # noqa: PLC0415
     from genba.entrypoints.listeners import bound_port, serving  # noqa: PLC0415  (only a server needs these)
     from genba.entrypoints.mcp import http as mcp  # noqa: PLC0415
     from genba.entrypoints.web.app import application  # noqa: PLC0415
     from genba.entrypoints.web.live import Hub  # noqa: PLC0415
     from genba.entrypoints.web.security import Passes  # noqa: PLC0415
     from genba.entrypoints.web.site import Site  # noqa: PLC0415
-    from genba.wiring.dashboard.keys import web_keys  # noqa: PLC0415
-    from genba.wiring.dashboard.queries import DashboardQueries  # noqa: PLC0415
     from genba.wiring.project.notifications import notices_sent  # noqa: PLC0415
-    from genba.wiring.verification.decisions import Decisions  # noqa: PLC0415
-    from genba.wiring.workflow.service import open_service  # noqa: PLC0415
 
-    keys = web_keys(context.layout.own, os.environ, fresh=asked.new_token)
+    keys = web_keys(context.layout.own, os.environ, context.ports.files, fresh=asked.new_token)
     with contextlib.closing(bound_port(asked.host, asked.port, "genba serve --port=0")) as listening:
         port = listening.getsockname()[1]
         name = f"genba-{hashlib.sha256(f'{context.layout.main}:{port}'.encode()).hexdigest()[:10]}"

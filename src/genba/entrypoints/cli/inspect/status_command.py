@@ -5,13 +5,13 @@ from datetime import UTC, datetime
 
 import click
 
+from genba.application.facilitator.facilitator import as_told
 from genba.coordination.facilitator.facilitator import Scope
 from genba.entrypoints.cli.inspect.facilitate_command import one_look, tell_rest
 from genba.entrypoints.cli.project_lookup import house_to_look, run_async
 from genba.entrypoints.cli.rendering.json_output import print_json
 from genba.entrypoints.cli.rendering.progress import Progress
 from genba.entrypoints.cli.rendering.triage_views import screen, status_lines
-from genba.wiring.facilitator.facilitator import as_told
 
 
 @click.command("status")

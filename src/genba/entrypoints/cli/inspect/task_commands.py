@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from genba.application.tracker.task_links import outside_of
 from genba.definitions.project.goal_text import goals_from_yaml, read_goal_line, read_goals
 from genba.domain.errors import ConfigurationError, NotFoundError, StateConflictError, UsageError
 from genba.domain.goals.goal import Goal, goal_type
@@ -32,7 +33,6 @@ from genba.entrypoints.cli.rendering.tables import table
 from genba.entrypoints.cli.rendering.task_view import outside_facts, stage_facts, task_lines
 from genba.judgement.verification.reviews import next_of_review
 from genba.wiring import ProjectContext
-from genba.wiring.tracker.task_links import outside_of
 
 _MARKS = {
     TaskStatus.BACKLOG: "·",
@@ -350,7 +350,7 @@ def comment(number: int, text: str, as_json: bool) -> None:
 @_JSON
 def approve(number: int, commit: str | None, as_json: bool) -> None:
     """Approve the verified commit of a task that waits for a review."""
-    from genba.wiring.verification.decisions import Decisions  # noqa: PLC0415  (only who decides pays for a fleet)
+    from genba.application.verification.decisions import Decisions  # noqa: PLC0415  (only who decides pays for a fleet)
 
     context = house_here()
     actor = _actor(context)
@@ -369,13 +369,15 @@ def done(number: int, base_branch: str | None, as_json: bool) -> None:
     """Call a task done, once its verified commit is seen on the base branch: merged by you, or elsewhere."""
     context = house_here()
     _people_only(_actor(context), "call a task done", number)
-    _told(run_async(context.settle(number, base_branch)), as_json)
+    from genba.application.verification.done_by_hand import settle  # noqa: PLC0415  (only this command verifies)
+
+    _told(run_async(settle(context, number, base_branch)), as_json)
 
 
 def _move(
     number: int, to: TaskStatus, reason: str, as_json: bool, only_from: tuple[TaskStatus, ...] = tuple(TaskStatus)
 ) -> None:
-    from genba.wiring.verification.decisions import Decisions  # noqa: PLC0415  (only who decides pays for a fleet)
+    from genba.application.verification.decisions import Decisions  # noqa: PLC0415  (only who decides pays for a fleet)
 
     context = house_to_look()
     Decisions(context, _actor(context)).move(number, to, reason, only_from)
@@ -456,7 +458,7 @@ def _people_only(actor: Actor, deed: str, number: int) -> None:
 def _check_assignee(context: ProjectContext, name: str) -> None:
     known = [*context.registry.folders()]
     if name and name not in known:
-        from genba.wiring.project.agent_registration import registered  # noqa: PLC0415  (only for a name that no folder has)
+        from genba.application.project.agent_registration import registered  # noqa: PLC0415  (only for a name that no folder has)
 
         known += [guest.name for guest in registered(context)]
     if name and name not in known:

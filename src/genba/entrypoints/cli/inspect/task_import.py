@@ -65,7 +65,7 @@ def _written(context: ProjectContext, source: TaskSource, actor: Actor, dry_run:
 def _agents(context: ProjectContext) -> frozenset[str]:
     names = set(context.registry.folders())
     if context.has_board():
-        from genba.wiring.project.agent_registration import registered  # noqa: PLC0415  (only where agents can have registered)
+        from genba.application.project.agent_registration import registered  # noqa: PLC0415  (only where agents can have registered)
 
         names |= {each.name for each in registered(context)}
     return frozenset(names)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from genba.application.verification import verify_target
 from genba.domain.events import GoalChecked, ReplyReceived, VerificationFinished
 from genba.domain.fleet.progress import command_for
 from genba.domain.fleet.records import EntryStatus, EscalationKind, FleetSession, MergeEntry
@@ -105,10 +106,10 @@ async def gather(context: ProjectContext, branch: str) -> Story:
 
 async def _is_green(context: ProjectContext, commit: str) -> bool:
     """Whether the tests pass on a commit: they run again, behind the same walls, in a clean checkout of it."""
-    found = await context.examination(commit, None, (), needs_commit=True)
+    found = await verify_target.resolve(context, commit, None, (), needs_commit=True)
     tests = tuple(frozen for frozen in found.policy.goals if isinstance(frozen.goal, TestsPass))
     only = msgspec.structs.replace(found, policy=msgspec.structs.replace(found.policy, goals=tests))
-    seen = await context.examine(only, fresh=True, told=lambda _result: None)
+    seen = await verify_target.verify(context, only, fresh=True, told=lambda _result: None)
     return bool(seen.results) and all(each.result.status is CheckStatus.PASSED for each in seen.results)
 
 

@@ -57,7 +57,7 @@ def init(repository: str | None, name: str, adapter: str, yes: bool, dry_run: bo
 
 
 def _try_tests(context: ProjectContext, command: str, settings: str) -> CheckResult | None:
-    from genba.wiring.project.first_test_run import LIMIT_SECONDS, run_tests_once  # noqa: PLC0415  (only who has tests)
+    from genba.application.project.first_test_run import LIMIT_SECONDS, run_tests_once  # noqa: PLC0415  (only who has tests)
 
     limit = f"at most {LIMIT_SECONDS / 60:g} minutes; --no-run skips it"
     show_note(f"running `{in_one_line(command)}` once on the newest commit ({limit})")
@@ -101,7 +101,7 @@ def _show_tests(planned: Founded) -> None:
 def _tell(context: ProjectContext, planned: Founded, as_json: bool) -> None:
     problem, seen, hint = "", "", ""
     if planned.repository:
-        from genba.wiring.tracker.access import try_access  # noqa: PLC0415  (only who joins GitHub needs it)
+        from genba.application.tracker.access import try_access  # noqa: PLC0415  (only who joins GitHub needs it)
 
         access = run_async(try_access(context))
         problem, seen, hint = access.problem, access.seen, access.hint

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from genba.application.sessions.stages import as_stage
 from genba.definitions.agent.agent_json import Parameter
 from genba.definitions.agent.definition import AgentDefinition
 from genba.definitions.agent.layers import Layer, at_path, merge
@@ -35,7 +36,6 @@ from genba.entrypoints.cli.work.run_review import as_review, check_review, held_
 from genba.execution.run import RunPlan, RunResult
 from genba.judgement.loop.unknown_options import Kind, UnknownOption, looks_like_option, unknown_options
 from genba.wiring import ProjectContext, new_run_id
-from genba.wiring.sessions.stages import as_stage
 
 if TYPE_CHECKING:
     from genba.coordination.facilitator.facilitator import Look
@@ -477,7 +477,7 @@ def _print_result(result: RunResult, look: "Look | None") -> None:
     """The result; with the report of an agent that facilitates."""
     values: dict[str, Any] = msgspec.to_builtins(result)
     if look is not None:
-        from genba.wiring.facilitator.facilitator import as_told  # noqa: PLC0415  (only a facilitator looks)
+        from genba.application.facilitator.facilitator import as_told  # noqa: PLC0415  (only a facilitator looks)
 
         values["report"] = as_told(look)
     click.echo(msgspec.json.format(msgspec.json.encode(values), indent=2).decode())

@@ -5,6 +5,8 @@ from functools import partial
 
 import click
 
+from genba.application.verification import verify_target
+from genba.application.verification.verify_target import Examination
 from genba.domain.goals.descriptions import GUARDS
 from genba.domain.goals.detection import names_tests
 from genba.domain.goals.goal import GoalLevel
@@ -19,7 +21,6 @@ from genba.entrypoints.cli.rendering.progress import Progress
 from genba.entrypoints.cli.rendering.tables import table
 from genba.entrypoints.cli.rendering.task_view import goal_line
 from genba.execution.verification.policy import Policy
-from genba.wiring.verification.verifier import Examination
 
 _LEVELS = {GoalLevel.DOD: "dod", GoalLevel.TYPE_RULE: "type", GoalLevel.ACCEPTANCE_CRITERIA: "ac"}
 _MARKS = {CheckStatus.PASSED: "✓", CheckStatus.FAILED: "✗", CheckStatus.ERROR: "!"}
@@ -46,12 +47,12 @@ def verify(
 ) -> int:
     """Check the goals of a task, a branch or a commit, on that exact commit, in a clean checkout."""
     context = house_here()
-    examination = run_async(context.examination(target, base_branch, may_change, needs_commit=not explain))
+    examination = run_async(verify_target.resolve(context, target, base_branch, may_change, needs_commit=not explain))
     if explain:
         _explain(examination, as_json)
         return 0
     with Progress("checking the goals", quiet=as_json) as progress:
-        found = run_async(context.examine(examination, fresh, partial(_told, progress)))
+        found = run_async(verify_target.verify(context, examination, fresh, partial(_told, progress)))
     if as_json:
         print_json({"task": examination.number, "verification": found})
     else:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
+from genba.application.facilitator.facilitator import scope_of
+from genba.application.verification.decisions import people_only
 from genba.domain.errors import NotFoundError, StateConflictError, UsageError
 from genba.domain.fleet.progress import Ended, FleetEvent, FleetEventKind, FleetPicture, WorkSummary
 from genba.domain.problems import did_you_mean
@@ -21,8 +23,6 @@ from genba.entrypoints.cli.failures import show_hint, show_problem
 from genba.entrypoints.cli.project_lookup import house_here
 from genba.entrypoints.cli.rendering.json_output import print_json
 from genba.entrypoints.cli.rendering.work_view import WIDTH, ending_line, event_line, summary_lines
-from genba.wiring.facilitator.facilitator import scope_of
-from genba.wiring.verification.decisions import people_only
 
 if TYPE_CHECKING:
     from pathlib import Path

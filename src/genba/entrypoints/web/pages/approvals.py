@@ -4,10 +4,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from genba.application.dashboard.decisions import ApprovalsWindow
 from genba.entrypoints.web.links import linked
 from genba.entrypoints.web.site import Site
 from genba.judgement.scheduling.plans import goal_line
-from genba.wiring.dashboard.decisions import ApprovalsWindow
 
 
 def routes(site: Site) -> list[Route]:

@@ -6,12 +6,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from genba.application.dashboard.queries import SHOWN
 from genba.blackboard.views.board_views import Slice
 from genba.domain.errors import NotFoundError
 from genba.domain.tasks.task import TaskStatus
 from genba.domain.views.summary import Told
 from genba.entrypoints.web.site import Site
-from genba.wiring.dashboard.queries import SHOWN
 
 _LONGEST_TEXT = 200
 _MOST = 2000

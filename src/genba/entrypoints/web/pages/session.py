@@ -7,10 +7,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from genba.application.dashboard.session import SessionWindow
+from genba.application.dashboard.stop_session import stop_run
 from genba.domain.views.summary import Told
 from genba.entrypoints.web.site import Site
-from genba.wiring.dashboard.session import SessionWindow
-from genba.wiring.dashboard.stop_session import stop_run
 
 _NOTHING_NEW = 204
 _SHOWN = 100

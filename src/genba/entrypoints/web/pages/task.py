@@ -6,6 +6,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from genba.application.dashboard.start_session import start_run
+from genba.application.dashboard.stop_session import stop_task
+from genba.application.dashboard.task import TaskWindow
 from genba.domain.errors import NotFoundError
 from genba.domain.tasks.task import TaskStatus
 from genba.domain.views.summary import Told
@@ -14,9 +17,6 @@ from genba.entrypoints.web.site import Site
 from genba.judgement.scheduling.plans import goal_line
 from genba.judgement.views.event_text import event_sentence
 from genba.judgement.views.task_actions import ways_of
-from genba.wiring.dashboard.start_session import start_run
-from genba.wiring.dashboard.stop_session import stop_task
-from genba.wiring.dashboard.task import TaskWindow
 
 _LONGEST_NUMBER = 18
 _LONGEST_WORDS = 100_000

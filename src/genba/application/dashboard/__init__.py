@@ -1,0 +1,1 @@
+"""What the dashboard shows, and what its buttons start and stop."""

@@ -1,0 +1,101 @@
+"""What the page of the merge queue looks at: who is next on each target, what the gate said, what has landed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from genba.blackboard.views import fleet_views
+from genba.domain.decoding import reader
+from genba.domain.fleet.records import EntryStatus, MergeEntry
+from genba.domain.goals.verification import Verification
+from genba.domain.sessions.evidence import CheckStatus
+from genba.domain.views.queue import Gate, GateGoal, QueuedPicture, QueuePicture, TargetPicture
+from genba.judgement.scheduling.queue_order import in_order
+
+if TYPE_CHECKING:
+    from genba.application.dashboard.queries import DashboardQueries
+    from genba.blackboard.database.store import Transaction
+    from genba.domain.goals.verification import GoalResult
+
+LANDED = 50
+"""So many that have landed are shown."""
+_MOST_GATES = 60
+"""What the gate said is read for so many entries; those that wait have mostly nothing to say."""
+
+_verification = reader(Verification)
+
+
+def queue_picture(lookout: DashboardQueries) -> QueuePicture:
+    """The merge queue of every target."""
+    field = lookout.field()
+    settings = lookout.context.project.fleet.merge
+    open_ = [entry for entry in field.entries if not entry.status.ended]
+    back = [entry for entry in field.entries if entry.status in (EntryStatus.CONFLICT, EntryStatus.RED)]
+
+    def read(tx: Transaction) -> tuple[list[MergeEntry], dict[int, Gate]]:
+        asked = [*back, *(entry for entry in open_ if entry.status is not EntryStatus.QUEUED)][:_MOST_GATES]
+        gates = {entry.id: _gate(*found) for entry in asked if (found := fleet_views.gate(tx, entry)) is not None}
+        return fleet_views.landed(tx, LANDED), {number: gate for number, gate in gates.items() if gate is not None}
+
+    landed, gates = lookout.fleet.store.read(read)
+    names = dict.fromkeys(entry.target for entry in (*open_, *back, *landed))
+    targets = tuple(
+        TargetPicture(
+            target=name,
+            open=_in_line([entry for entry in open_ if entry.target == name], gates),
+            back=tuple(QueuedPicture(entry=each, gate=gates.get(each.id)) for each in back if each.target == name),
+            landed=tuple(QueuedPicture(entry=each) for each in landed if each.target == name),
+        )
+        for name in names
+    )
+    return QueuePicture(
+        targets=targets,
+        waiting=len(open_),
+        back=len(back),
+        rounds=settings.rounds,
+        batch=settings.batch,
+        paused=field.paused,
+    )
+
+
+def _in_line(entries: list[MergeEntry], gates: dict[int, Gate]) -> tuple[QueuedPicture, ...]:
+    merging = [entry for entry in entries if entry.status is EntryStatus.MERGING]
+    return (
+        *(QueuedPicture(entry=entry, gate=gates.get(entry.id)) for entry in merging),
+        *(
+            QueuedPicture(entry=entry, position=at, gate=gates.get(entry.id))
+            for at, entry in enumerate(in_order(entries), len(merging) + 1)
+        ),
+    )
+
+
+def _gate(data: str, at: str) -> Gate | None:
+    """What the gate said; nothing where another version of Genba wrote it in words of its own."""
+    try:
+        found = _verification.decode(data)
+    except msgspec.ValidationError:
+        return None
+    return Gate(
+        verdict=found.verdict,
+        passed=sum(each.result.passed for each in found.results),
+        total=len(found.results),
+        commit=found.subject.commit,
+        goals=tuple(_goal(each) for each in found.results if not each.result.passed),
+        missing=found.missing,
+        at=at,
+    )
+
+
+def _goal(each: GoalResult) -> GateGoal:
+    status = each.result.status
+    return GateGoal(
+        name=each.result.name or each.goal.type,
+        level=str(each.goal.level),
+        status="failed" if status is CheckStatus.FAILED else str(status),
+        required=each.goal.goal.required,
+        detail=each.result.detail,
+        log=each.log,
+        seconds=each.result.seconds,
+    )

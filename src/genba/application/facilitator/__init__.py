@@ -1,0 +1,1 @@
+"""The facilitator of a project."""

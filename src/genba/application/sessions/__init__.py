@@ -1,0 +1,1 @@
+"""Sessions, as the use cases start, stop and describe them."""

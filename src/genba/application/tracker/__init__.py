@@ -1,0 +1,1 @@
+"""The tracker of a project: GitHub, its boards and its outbox."""

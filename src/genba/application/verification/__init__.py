@@ -1,0 +1,1 @@
+"""Verification, decisions, and what makes a task done."""

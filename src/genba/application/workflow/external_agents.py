@@ -1,0 +1,284 @@
+"""Guests: agents that come by themselves, such as somebody's own Claude Code.
+
+Law: a guest works in a working tree of its own, on a branch of its own, in a session like any other. Nobody here can
+ask it anything, so what lives is its lease alone; what it leaves is on its branch, and its task is free for others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from genba.application.sessions.branches import base_branch_of, branch_of
+from genba.application.sessions.host import host_name
+from genba.application.sessions.preflight import preflight
+from genba.application.verification.claims import judge_claim, tip_of
+from genba.application.verification.policies import policy_resolver
+from genba.blackboard.fleet.fleet_board import FleetBoard
+from genba.blackboard.fleet.session_ledger import BlackboardLedger
+from genba.coordination.scheduler.handover_notes import leave_note, note_for
+from genba.coordination.scheduler.orchestrator import run_id
+from genba.coordination.scheduler.session import let_go
+from genba.coordination.scheduler.session_plan import PartState, SessionPlan, write_state
+from genba.coordination.workflow.boards import refused
+from genba.coordination.workflow.work_verifier import Judged, Place
+from genba.definitions.agent.layers import Layer
+from genba.domain.decoding import reader
+from genba.domain.errors import DiskFullError, GenbaError, NotFoundError, StateConflictError, UnavailableError
+from genba.domain.fleet.records import GUEST, BranchHandover, FleetSnapshot, PartEnd, PartOrder, Purpose, WaitsFor
+from genba.domain.goals.verification import Subject
+from genba.domain.sessions.loop_state import LoopState
+from genba.domain.sessions.outcomes import Outcome
+from genba.domain.sessions.session import SessionStart
+from genba.domain.sessions.workspaces import Workspace, WorkspaceRequest
+from genba.domain.tasks.task import Actor, ActorKind, StatusChange, Task, TaskStatus
+from genba.domain.workflow.actions import AgentConnection, ErrorCode, Evidence, Hierarchy, WorkflowError
+
+if TYPE_CHECKING:
+    from genba.application.project.project_context import ProjectContext
+    from genba.definitions.agent.definition import AgentDefinition
+
+_STAND_IN = "iterator"
+_NOBODY: dict[str, Any] = {
+    "runner": {
+        "adapter": {"type": "custom", "command": "false"},
+        "integrations": {"github": {"enabled": False}},
+        "execution": {"finalize": {"autoMerge": True, "push": False, "createPr": False}},
+    }
+}
+"""What lands for a guest is brought home by a definition that is never asked anything."""
+
+
+class GuestDesk:
+    """Gives guests a place, and looks at what they made of it."""
+
+    def __init__(self, context: ProjectContext) -> None:
+        self.context = context
+        self.board = FleetBoard(context.board())
+        self.trees = context.ports.repository.worktrees()
+
+    # ── taking a task ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def take(self, seat: AgentConnection, number: int) -> AgentConnection:
+        try:
+            return await self._take(seat, number)
+        except GenbaError as error:
+            raise refused(error) from error
+
+    async def _take(self, seat: AgentConnection, number: int) -> AgentConnection:
+        field = await asyncio.to_thread(self.board.field)
+        task = field.tasks.get(number)
+        if task is None:
+            raise NotFoundError(f"there is no task #{number}")
+        for session in field.sessions:
+            if session.task == number and session.status == "running" and session.is_guest:
+                if session.agent != seat.agent:
+                    raise StateConflictError(f"{session.run} works on #{number}")
+                return msgspec.structs.replace(seat, run=session.run, task=number)
+        return await self._begin(seat, task, field)
+
+    async def _begin(self, seat: AgentConnection, task: Task, field: FleetSnapshot) -> AgentConnection:
+        base = await preflight(self.context)
+        purpose = Purpose.MANAGE if seat.hierarchy is Hierarchy.MANAGER else Purpose.WORK
+        made = await asyncio.to_thread(self.board.sessions, task.number)
+        attempt = max((session.attempt for session in made), default=0) + 1
+        run = run_id(self.board.store.project, seat.agent, task.number, attempt, purpose)
+        base_branch = await base_branch_of(self.context, base, task, field)
+        plan = SessionPlan(
+            definition=self._definition(),
+            parameters={"issue": task.number},
+            project=self.context.project.name,
+            branch=branch_of(task, purpose, field),
+            base_branch=base_branch,
+        )
+        order = PartOrder(run=run, task=task.number, agent=seat.agent, attempt=attempt, purpose=purpose)
+        begin = partial(
+            self.board.start,
+            order,
+            executor=f"{GUEST}{seat.id}",
+            host=host_name(),
+            plan=msgspec.json.encode(plan).decode(),
+            base_branch=base_branch,
+        )
+        await asyncio.to_thread(begin)
+        taken = msgspec.structs.replace(seat, run=run, task=task.number)
+        if purpose is Purpose.WORK:
+            try:
+                await self._open(taken, task, plan)
+            except (UnavailableError, DiskFullError):
+                raise  # it has the task all the same, and finds it when it asks again
+            except GenbaError as error:
+                await self.let_go(taken, error.message)
+                raise
+        return taken
+
+    def _definition(self) -> AgentDefinition:
+        return self.context.registry.load(_STAND_IN, [Layer("a guest", _NOBODY)])
+
+    async def _open(self, seat: AgentConnection, task: Task, plan: SessionPlan) -> Workspace:
+        """A working tree. It is there already for whoever comes back; nobody holds its branch in between."""
+        workspace = await self._tree(seat.run, seat.agent, task, plan)
+        start = _start_in(workspace, seat.agent)
+        await BlackboardLedger(self.board.board).begin(task.number, start, lambda _older: False)
+        return workspace
+
+    async def _tree(self, run: str, agent: str, task: Task, plan: SessionPlan) -> Workspace:
+        request = WorkspaceRequest(
+            run=run,
+            agent=agent,
+            root=plan.definition.file.runner.execution.worktree.root,
+            isolated=True,
+            branch=plan.branch,
+            base_branch=plan.base_branch,
+            issue=task.number,
+            issue_title=task.title,
+        )
+        workspace = await self.trees.open(request)
+        self.trees.let_go(workspace.branch)
+        return workspace
+
+    async def _workspace(self, seat: AgentConnection) -> tuple[Task, SessionPlan, Workspace]:
+        number = self._bound(seat)
+        task = await asyncio.to_thread(self.board.board.get, number)
+        plan = reader(SessionPlan).decode(await asyncio.to_thread(self.board.plan_of, seat.run))
+        return task, plan, await self._open(seat, task, plan)
+
+    def _bound(self, seat: AgentConnection) -> int:
+        if seat.spawned or seat.task is None or not seat.run:
+            raise WorkflowError(ErrorCode.FORBIDDEN, "this is for agents that came by themselves, and have a task")
+        return seat.task
+
+    # ── the place, and what is in it ─────────────────────────────────────────────────────────────────────────────────
+
+    async def place(self, seat: AgentConnection) -> Place:
+        number = self._bound(seat)
+        language = self.context.project.language
+        note = await asyncio.to_thread(note_for, self.board, number, language=language)
+        if seat.hierarchy is Hierarchy.MANAGER:
+            branch, base, base_branch, task = await self._of_manager(seat)
+            path = ""
+        else:
+            task, plan, workspace = await self._workspace(seat)
+            branch, base, base_branch, path = workspace.branch, workspace.base, plan.base_branch, workspace.path
+        policy = await policy_resolver(self.context).freeze(base, base_branch, task)
+        goals = tuple(line.removeprefix("- ") for line in policy.told(language).splitlines())
+        return Place(branch=branch, base_branch=base_branch, path=path, note=note, goals=goals)
+
+    async def judge(self, seat: AgentConnection) -> Judged:
+        if seat.hierarchy is Hierarchy.MANAGER:
+            branch, base, base_branch, task = await self._of_manager(seat)
+            subject = Subject(
+                commit=await tip_of(self.context, branch), base=base, branch=branch, base_branch=base_branch
+            )
+            return await judge_claim(self.context, task, subject, run=seat.run, agent=seat.agent)
+        task, _, workspace = await self._workspace(seat)
+        return await judge_claim(self.context, task, await self._subject(workspace), run=seat.run, agent=seat.agent)
+
+    async def judge_subtask(self, seat: AgentConnection, number: int) -> Judged:
+        _, _, workspace = await self._workspace(seat)
+        step = await asyncio.to_thread(self.board.board.get, number)
+        subject = await self._subject(workspace)
+        if subject.dirty:
+            message = f"these changes are not committed: {', '.join(subject.dirty[:5])}"
+            return Judged(done=False, commit=subject.commit, evidence=Evidence(task=number, summary=message))
+        return await judge_claim(self.context, step, subject, run=seat.run, agent=seat.agent, own_goals=True)
+
+    async def _subject(self, workspace: Workspace) -> Subject:
+        seen = await self.trees.observe(workspace)
+        return Subject(
+            commit=seen.head,
+            base=workspace.base,
+            branch=workspace.branch,
+            base_branch=workspace.base_branch,
+            dirty=seen.dirty,
+            strayed=seen.strayed,
+        )
+
+    async def _of_manager(self, seat: AgentConnection) -> tuple[str, str, str, Task]:
+        """The branch that the parts of its task are merged into, where that begins and lands, and the task."""
+        field = await asyncio.to_thread(self.board.field)
+        task = field.tasks.get(self._bound(seat))
+        if task is None:
+            raise NotFoundError(f"there is no task #{seat.task}")
+        base = await preflight(self.context)
+        above = await base_branch_of(self.context, base, task, field)
+        branch = branch_of(task, Purpose.INTEGRATE, field)
+        if await self.context.layout.git.commit_of(f"refs/heads/{branch}") is None:
+            branch = above
+        fork = await self.context.layout.git.run("merge-base", await tip_of(self.context, above), branch, allow=(0, 1))
+        return branch, fork.stdout.strip() or await tip_of(self.context, above), above, task
+
+    # ── leaving ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def hand_over(self, seat: AgentConnection, commit: str) -> None:
+        number = self._bound(seat)
+        if (await asyncio.to_thread(self.board.session, seat.run)).status != "running":
+            return  # it was handed over before
+        if seat.hierarchy is Hierarchy.MANAGER:
+            await self._hand_over_branch(seat, number, commit)
+            return
+        task, plan, workspace = await self._workspace(seat)
+        actor = Actor(ActorKind.ORCHESTRATOR, seat.run)
+        change = StatusChange(to=TaskStatus.REVIEW, actor=actor, commit=commit, session=seat.run)
+        end = PartEnd(
+            run=seat.run, part=1, waits_for=WaitsFor.REVIEW, verified=commit, state=_verified(plan, workspace)
+        )
+        moved = change if task.status is TaskStatus.IN_PROGRESS else None
+        await asyncio.to_thread(self.board.move_and_end, number, moved, end)
+
+    async def _hand_over_branch(self, seat: AgentConnection, number: int, commit: str) -> None:
+        """A manager has no worktree: a session of its own brings the branch of its subtasks home."""
+        field = await asyncio.to_thread(self.board.field)
+        task, project = field.tasks[number], self.board.store.project
+        made = await asyncio.to_thread(self.board.sessions, number)
+        attempt = max(session.attempt for session in made) + 1
+        run = run_id(project, seat.agent, number, attempt, Purpose.INTEGRATE)
+        own = reader(SessionPlan).decode(await asyncio.to_thread(self.board.plan_of, seat.run))
+        plan = msgspec.structs.replace(own, branch=branch_of(task, Purpose.INTEGRATE, field))
+        workspace = await self._tree(run, seat.agent, task, plan)
+        given = BranchHandover(
+            manager=seat.run,
+            order=PartOrder(run=run, task=number, agent=seat.agent, attempt=attempt, purpose=Purpose.INTEGRATE),
+            start=_start_in(workspace, seat.agent),
+            executor=f"{GUEST}{seat.id}",
+            commit=commit,
+            plan=msgspec.json.encode(plan).decode(),
+            base_branch=plan.base_branch,
+            state=_verified(plan, workspace),
+        )
+        await asyncio.to_thread(self.board.hand_over_branch, given)
+
+    async def let_go(self, seat: AgentConnection, why: str) -> None:
+        if seat.spawned or seat.task is None or not seat.run:
+            return
+        await asyncio.to_thread(self._end, seat, Outcome.INCOMPLETE, why or "its agent has left")
+        await asyncio.to_thread(leave_note, self.board, seat.task, seat.run)
+
+    def _end(self, seat: AgentConnection, outcome: Outcome, reason: str) -> None:
+        """The session is over, and its task is free. One that was handed over already is left as it is."""
+        assert seat.task is not None  # noqa: S101  (seen by who calls)
+        session = self.board.session(seat.run)
+        if session.status != "running" or not session.is_guest:
+            return
+        let_go(self.board, seat.task, seat.run, reason)
+        self.board.end_part(PartEnd(run=seat.run, part=session.part, outcome=outcome, reason=reason))
+
+
+def _start_in(workspace: Workspace, agent: str) -> SessionStart:
+    return SessionStart(
+        run=workspace.run,
+        agent=agent,
+        branch=workspace.branch,
+        base=workspace.base,
+        workdir=workspace.path,
+        host=host_name(),
+    )
+
+
+def _verified(plan: SessionPlan, workspace: Workspace) -> str:
+    """The state of a session that has nothing left to ask: its work is verified."""
+    loop = LoopState(step=plan.definition.entry_step(None)).end(Outcome.COMPLETED, "its claim was verified")
+    return write_state(PartState(loop=loop, workspace=workspace))

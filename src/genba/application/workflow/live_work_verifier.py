@@ -1,0 +1,204 @@
+"""The desk of a fleet: looks at the work of instances that it started, while they live.
+
+Calls come in on the loop of whoever serves; the work of a run is looked at on the loop of the run, one claim at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import msgspec
+
+from genba.application.verification.claims import evidence_of, judge_claim, tip_of
+from genba.application.verification.policies import policy_resolver
+from genba.coordination.workflow.work_verifier import Judged, Place
+from genba.domain.errors import StateConflictError
+from genba.domain.goals.verification import Subject
+from genba.domain.sessions.evidence import CheckResult, CheckStatus
+from genba.domain.workflow.actions import AgentConnection, ErrorCode, Evidence, Hierarchy, WorkflowError
+
+if TYPE_CHECKING:
+    from genba.application.project.project_context import ProjectContext
+    from genba.domain.tasks.task import Task
+    from genba.execution.run import Run
+
+T = TypeVar("T")
+
+
+class LiveSegment(Protocol):
+    """A segment of a session that is under way in this process."""
+
+    @property
+    def run(self) -> Run: ...
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop: ...
+
+
+FindPart = Callable[[str], LiveSegment | None]
+"""By run: the part of it that is under way in this process."""
+
+_MOST_NAMED = 5
+_PATIENCE_SECONDS = 20.0
+"""Less than the clients of agents wait for an answer."""
+_LOOK_AGAIN_SECONDS = 0.05
+
+
+class Landing(msgspec.Struct, frozen=True):
+    """Where the parts of a task come together, and where the task lands."""
+
+    branch: str
+    base_branch: str
+
+
+class LiveWorkVerifier:
+    """Believes git, and nobody."""
+
+    def __init__(
+        self,
+        context: ProjectContext,
+        part_of: FindPart,
+        landing: Callable[[int], Awaitable[Landing]],
+        patience: float = _PATIENCE_SECONDS,
+        leaving: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.context = context
+        self.part_of = part_of
+        self.landing = landing
+        self.patience = patience
+        """Seconds in which a part that is not under way may begin."""
+        self.leaving = leaving
+        """Whether no part begins here any more."""
+
+    async def place(self, seat: AgentConnection) -> Place:
+        live = await self._live(seat)
+        return await _on_its_loop(live, self._place(seat, live.run))
+
+    async def judge(self, seat: AgentConnection) -> Judged:
+        live = await self._live(seat)
+        judge = self._judge_parts if seat.hierarchy is Hierarchy.MANAGER else self._judge_work
+        return await _on_its_loop(live, judge(seat, live.run))
+
+    async def judge_subtask(self, seat: AgentConnection, number: int) -> Judged:
+        live = await self._live(seat)
+        return await _on_its_loop(live, self._judge_step(seat, live.run, number))
+
+    async def take(self, seat: AgentConnection, number: int) -> AgentConnection:
+        raise _not_for_guests(seat, number)
+
+    async def hand_over(self, seat: AgentConnection, commit: str) -> None:
+        """The run of the instance does that, when the instance has ended."""
+
+    async def let_go(self, seat: AgentConnection, why: str) -> None:
+        """So does this."""
+
+    async def _live(self, seat: AgentConnection) -> LiveSegment:
+        """The part of an instance, when its working tree is open.
+
+        Whoever works again after a death answers before it has opened what it goes on with: that is waited for.
+        """
+        deadline = time.monotonic() + self.patience
+        while True:
+            live = self.part_of(seat.run) if seat.spawned else None
+            if live is not None and live.run.workspace is not None:
+                return live
+            if self.leaving() or time.monotonic() >= deadline:
+                break
+            await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+        message = (
+            "nobody here carries out this session just now" if live is None else "its working tree is not there yet"
+        )
+        raise WorkflowError(ErrorCode.CONFLICT, message, hint="call it again in a few seconds", action="retry")
+
+    async def _place(self, seat: AgentConnection, run: Run) -> Place:
+        if seat.hierarchy is Hierarchy.MANAGER:
+            landing = await self.landing(_task(seat))
+            task = await self._read(_task(seat))
+            policy = await policy_resolver(self.context).freeze(
+                await tip_of(self.context, landing.base_branch), landing.base_branch, task
+            )
+            return Place(
+                branch=landing.branch,
+                base_branch=landing.base_branch,
+                note=run.known(),
+                goals=_lines(policy.told(self.context.project.language)),
+            )
+        workspace = run.workspace
+        assert workspace is not None  # noqa: S101  (see _live)
+        return Place(
+            branch=workspace.branch,
+            base_branch=workspace.base_branch,
+            path=workspace.path,
+            note=run.known(),
+            goals=_lines(run.proof.policy.told(self.context.project.language)) if run.proof is not None else (),
+        )
+
+    async def _judge_work(self, seat: AgentConnection, run: Run) -> Judged:
+        proved = await run.claim()
+        if proved.red is None:
+            return Judged(done=True, commit=proved.commit)
+        if proved.red.status is CheckStatus.ERROR:
+            raise StateConflictError(f"the work could not be verified: {proved.red.detail}")
+        last = run.proof.last if run.proof is not None else None
+        if last is not None and not last.done and last.subject.commit == proved.commit:
+            return Judged(done=False, commit=proved.commit, evidence=evidence_of(last, _task(seat)))
+        return Judged(done=False, commit=proved.commit, evidence=_told_of(proved.red, _task(seat), proved.commit))
+
+    async def _judge_step(self, seat: AgentConnection, run: Run, number: int) -> Judged:
+        """A step of a plan, on the newest commit of the branch that all steps are made on."""
+        async with run.claiming:
+            workspace = run.workspace
+            assert workspace is not None  # noqa: S101  (see _live)
+            seen = await run.world.trees.observe(workspace)
+            subject = Subject(
+                commit=seen.head,
+                base=workspace.base,
+                branch=workspace.branch,
+                base_branch=workspace.base_branch,
+                strayed=seen.strayed,
+            )
+            if seen.dirty:
+                message = f"not everything is committed: {', '.join(seen.dirty[:_MOST_NAMED])}"
+                return Judged(done=False, commit=seen.head, evidence=Evidence(task=number, summary=message))
+            step = await self._read(number)
+            return await judge_claim(self.context, step, subject, run=seat.run, agent=seat.agent, own_goals=True)
+
+    async def _judge_parts(self, seat: AgentConnection, run: Run) -> Judged:
+        """What the parts of a manager's task have come to, on the branch that they were merged into."""
+        async with run.claiming:
+            landing = await self.landing(_task(seat))
+            commit, base = await tip_of(self.context, landing.branch), await tip_of(self.context, landing.base_branch)
+            fork = await self.context.ports.repository.history().fork_point(base, commit)
+            subject = Subject(commit=commit, base=fork or base, branch=landing.branch, base_branch=landing.base_branch)
+            task = await self._read(_task(seat))
+            emit = run.world.journal.emit
+            return await judge_claim(self.context, task, subject, run=seat.run, agent=seat.agent, emit=emit)
+
+    async def _read(self, number: int) -> Task:
+        return await asyncio.to_thread(self.context.board().get, number)
+
+
+async def _on_its_loop(live: LiveSegment, work: Coroutine[Any, Any, T]) -> T:
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, live.loop))
+
+
+def _lines(goals: str) -> tuple[str, ...]:
+    return tuple(line.removeprefix("- ") for line in goals.splitlines())
+
+
+def _task(seat: AgentConnection) -> int:
+    if seat.task is None:
+        raise WorkflowError(ErrorCode.OUT_OF_ORDER, "you have no task", hint="call get_next_action")
+    return seat.task
+
+
+def _told_of(red: CheckResult, task: int, commit: str) -> Evidence:
+    return Evidence(task=task, commit=commit, verdict=red.name, summary=red.detail, output=red.output)
+
+
+def _not_for_guests(seat: AgentConnection, number: int) -> WorkflowError:
+    message = f"{seat.agent} was started for its own task, and cannot take #{number}"
+    return WorkflowError(ErrorCode.FORBIDDEN, message, hint="call get_next_action")

@@ -1,0 +1,157 @@
+"""The connections behind the ports of a project."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from genba.connections.agents.catalogue import adapter_class, known_adapters
+from genba.connections.atomic_write import put
+from genba.connections.git.repository.committed_links import refuse_committed_links
+from genba.connections.git.repository.layout import RepositoryLayout, identity_at
+from genba.connections.git.repository.locks import is_held
+from genba.connections.private_folders import make_private_folder
+from genba.connections.processes.environment import without_own_tools
+from genba.domain.convert import shape
+from genba.domain.errors import ConfigurationError, NotFoundError
+from genba.domain.problems import Problem
+from genba.domain.tracker.github_tokens import handed_over
+
+if TYPE_CHECKING:
+    from genba.connections.git.merging.diff import GitDiff
+    from genba.connections.git.merging.merge_target import GitTarget
+    from genba.connections.git.repository.history import GitHistory
+    from genba.connections.git.scanning.issue_scan import GitScan
+    from genba.connections.git.worktrees.worktrees import GitWorkingTrees
+    from genba.connections.github.connection import GitHubConnection
+    from genba.connections.goals.results import FileResults
+    from genba.connections.journal.pages import JournalPieces
+    from genba.definitions.agent.definition import AgentDefinition
+    from genba.definitions.project.tracker_section import GitHubSettings
+    from genba.domain.ports import Processes
+    from genba.domain.views.workers import MemoryUse
+
+_OWN_TOKEN = "an agent that needs a token gets one of its own: export AGENT_TOKEN=…, and name AGENT_TOKEN here"  # noqa: S105  (a hint)
+
+
+class RepositoryReaders:
+    """Readers of one repository; git code is loaded by those who read."""
+
+    def __init__(self, layout: RepositoryLayout) -> None:
+        self.layout = layout
+
+    def history(self) -> GitHistory:
+        from genba.connections.git.repository.history import GitHistory  # noqa: PLC0415  (a session may need none)
+
+        return GitHistory(self.layout.git)
+
+    def scan(self) -> GitScan:
+        from genba.connections.git.scanning.issue_scan import GitScan  # noqa: PLC0415  (see history)
+
+        return GitScan(self.layout)
+
+    def worktrees(self) -> GitWorkingTrees:
+        from genba.connections.git.worktrees.worktrees import GitWorkingTrees  # noqa: PLC0415  (see history)
+
+        return GitWorkingTrees(self.layout)
+
+    def diff(self) -> GitDiff:
+        from genba.connections.git.merging.diff import GitDiff  # noqa: PLC0415  (see history)
+
+        return GitDiff(self.layout.git)
+
+    def target(self, remote: str) -> GitTarget:
+        from genba.connections.git.merging.merge_target import GitTarget  # noqa: PLC0415  (see history)
+
+        return GitTarget(self.layout, remote)
+
+
+class RepositoryLocations:
+    """What git and the kernel say of places in one repository."""
+
+    def __init__(self, layout: RepositoryLayout) -> None:
+        self.layout = layout
+
+    def refuse_links(self, *places: str | Path) -> None:
+        refuse_committed_links(self.layout, *places)
+
+    def is_locked(self, path: Path) -> bool:
+        return is_held(path)
+
+    def identity(self) -> tuple[str, bool]:
+        return self.layout.identity()
+
+    def identity_at(self, common: Path) -> str:
+        return identity_at(common)
+
+
+class OwnFiles:
+    """Files of Genba's own."""
+
+    def make_private_folder(self, path: str | Path) -> None:
+        make_private_folder(path)
+
+    def put(self, path: Path, content: bytes, *, mode: int = 0o666) -> None:
+        put(path, content, mode=mode)
+
+
+def goal_results(layout: RepositoryLayout) -> FileResults:
+    from genba.connections.goals.results import FileResults  # noqa: PLC0415  (only for goals)
+
+    return FileResults(layout.own / "goals")
+
+
+def memory_in_use(processes: frozenset[int], marks: frozenset[str]) -> MemoryUse:
+    from genba.connections.processes.memory import look  # noqa: PLC0415  (only for the dashboard)
+
+    return look(processes, marks)
+
+
+def journal_pages() -> JournalPieces:
+    from genba.connections.journal.pages import JournalPieces  # noqa: PLC0415  (only for the dashboard)
+
+    return JournalPieces()
+
+
+def connect_github(settings: GitHubSettings, processes: Processes, layout: RepositoryLayout) -> GitHubConnection:
+    from genba.connections.clock import SystemClock  # noqa: PLC0415  (only with GitHub)
+    from genba.connections.github.connection import GitHubConnection  # noqa: PLC0415  (only with GitHub)
+
+    return GitHubConnection(settings, processes, layout.top, SystemClock())
+
+
+def load_adapter(layout: RepositoryLayout, definition: AgentDefinition) -> Any:
+    """Raises ConfigurationError where the settings name no adapter, or one that cannot be used."""
+    raw = definition.file.runner.adapter
+    source = definition.sources.get("runner.adapter.type", definition.sources["name"])
+    if raw is None:
+        known = ", ".join(known_adapters())
+        line = 'agents: {default: {adapter: {type: custom, command: "…"}}}'
+        hint = f"in .genba/config.yaml:  {line}   known: {known}"
+        problem = Problem(source, "runner.adapter", "no adapter is chosen: nobody would answer", hint)
+        raise ConfigurationError((problem,), hint="genba doctor   says which agents there are")
+    try:
+        kind = adapter_class(str(raw["type"]))
+    except NotFoundError as error:
+        problem = Problem(source, "runner.adapter.type", error.message, error.hint)
+        raise ConfigurationError((problem,), hint=f"genba agent check {definition.name}") from error
+    settings, problems = shape(raw, kind.settings_type, source, "runner.adapter")
+    problems += tuple(
+        Problem(
+            source,
+            path,
+            f"{word} holds a GitHub token, and no file of the repository hands that to an agent",
+            _OWN_TOKEN,
+        )
+        for path, word in handed_over(raw, "runner.adapter")
+    )
+    if settings is None or problems:
+        raise ConfigurationError(problems, hint=f"genba agent check {definition.name}")
+    adapter = kind(settings, Path(definition.folder))
+    look = getattr(adapter, "problem", None)  # adapters of other packages may have none
+    message = look(without_own_tools(os.environ, *layout.folders)) if look is not None else ""
+    if message:
+        problem = Problem(source, "runner.adapter.command", message, "check runner.adapter")
+        raise ConfigurationError((problem,), hint=f"genba agent show {definition.name} --explain")
+    return adapter
