@@ -31,7 +31,7 @@ from genba.coordination.workflow.answers import Caller
 from genba.coordination.workflow.runs import RunWorkflow
 from genba.coordination.workflow.service import WorkflowService
 from genba.definitions.project.work_sections import FleetSettings, WorkflowSettings
-from genba.domain.fleet.records import PartOrder
+from genba.domain.fleet.records import SegmentOrder
 from genba.domain.tasks.task import Actor, ActorKind, Priority, StatusChange, TaskDraft, TaskStatus
 
 SIZES = (10, 30, 100, 300, 1_000, 3_000, 10_000)
@@ -227,7 +227,7 @@ async def _asked(board: Blackboard) -> float:
     settings = FleetSettings(workflow=WorkflowSettings(calls_per_minute=10**9, max_repeats=10**9))
     service = WorkflowService(workflow, fleet, ScriptedDesk(fleet), settings, board.store.project, {}, tuple)
     run = "worker-1-1-bench"
-    fleet.start(PartOrder(run=run, task=1, agent="worker", attempt=1), executor="bench")
+    fleet.start(SegmentOrder(run=run, task=1, agent="worker", attempt=1), executor="bench")
     seated = await service.authenticate(Caller(token=await RunWorkflow(workflow).credential(run)))
     caller, times = Caller(token=seated.session_token), []
     await service.get_next_action(caller)

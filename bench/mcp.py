@@ -24,7 +24,7 @@ from genba.coordination.workflow.answers import Caller
 from genba.coordination.workflow.runs import RunWorkflow
 from genba.coordination.workflow.service import WorkflowService
 from genba.definitions.project.work_sections import FleetSettings
-from genba.domain.fleet.records import PartOrder
+from genba.domain.fleet.records import SegmentOrder
 from genba.domain.tasks.task import Actor, ActorKind, TaskDraft
 
 BIN = Path(sys.executable).parent
@@ -123,7 +123,7 @@ async def _seated(root: Path, count: int) -> list[str]:
         for number in range(1, count + 1):
             board.add(TaskDraft(title=f"task {number}", number=number), Actor(ActorKind.HUMAN, "bench"))
             run = f"writer-{number}-1-bench"
-            fleet.start(PartOrder(run=run, task=number, agent="writer", attempt=1), executor="bench")
+            fleet.start(SegmentOrder(run=run, task=number, agent="writer", attempt=1), executor="bench")
             seated = await service.authenticate(Caller(token=await runs.credential(run)))
             tokens.append(seated.session_token)
         await service.settle()

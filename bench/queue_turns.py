@@ -14,8 +14,8 @@ from genba.application.verification.merge_verification import Proving
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.connections.git.merging.merge_target import GitTarget
 from genba.coordination.engine.durable_engine import MERGES, Engine
-from genba.coordination.merge_queue.queue import MergeTurn
-from genba.domain.fleet.merge_queue import TurnOrder
+from genba.coordination.merge_queue.queue import MergeQueue
+from genba.domain.fleet.merge_queue import QueuePassOrder
 from genba.domain.ports import Steps
 from genba.wiring.project.project_context import ProjectContext
 
@@ -27,7 +27,7 @@ async def main() -> None:
 
     async def turn(payload: str, steps: Steps) -> str:
         target, proving = GitTarget(context.layout, context.project.fleet.merge.remote), Proving(context, board)
-        report = await MergeTurn(board, target, proving.verify, lambda _news: None).handle(payload, steps)
+        report = await MergeQueue(board, target, proving.verify, lambda _news: None).handle(payload, steps)
         done.set()
         return report
 
@@ -41,7 +41,7 @@ async def main() -> None:
         while board.entries("main"):
             number += 1
             done.clear()
-            order = TurnOrder(target="main", turn=number)
+            order = QueuePassOrder(target="main", turn=number)
             payload = msgspec.json.encode(order).decode()
             await engine.enqueue(kind="turn", id=order.workflow, payload=payload, queue=MERGES, partition="main")
             await done.wait()

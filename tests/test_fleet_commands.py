@@ -22,9 +22,9 @@ from genba.domain.fleet.records import (
     EscalationKind,
     Executor,
     MergeEntry,
-    PartEnd,
-    PartOrder,
     Plan,
+    SegmentEnd,
+    SegmentOrder,
     Subtask,
     WaitsFor,
 )
@@ -57,7 +57,9 @@ def started(project: Project, number: int = 1, run: str = RUN, **order: Any) -> 
     """A session on a task, as the orchestrator would have begun it."""
     with fleet(project) as board:
         board.start(
-            PartOrder(run=run, task=number, agent="worker", attempt=1, **order), executor="laptop", base_branch="main"
+            SegmentOrder(run=run, task=number, agent="worker", attempt=1, **order),
+            executor="laptop",
+            base_branch="main",
         )
 
 
@@ -66,7 +68,7 @@ def asked(project: Project, number: int = 1, question: str = "Which region?") ->
     started(project, number, f"worker-{number}-1-abcdef")
     with fleet(project) as board:
         run = f"worker-{number}-1-abcdef"
-        board.end_part(PartEnd(run=run, part=1, waits_for=WaitsFor.ANSWER, reason=question))
+        board.end_part(SegmentEnd(run=run, part=1, waits_for=WaitsFor.ANSWER, reason=question))
         escalation = Escalation(task=number, kind=EscalationKind.QUESTION, question=question, run=run)
         board.escalate(escalation, Blocker(BlockerKind.NEEDS_INPUT, question))
 
@@ -475,7 +477,7 @@ def test_all_sessions_are_listed_with_those_that_have_ended(project: Project) ->
     started(project)
     started(project, 2, "worker-2-1-abcdef")
     with fleet(project) as board:
-        board.end_part(PartEnd(run="worker-2-1-abcdef", part=1, outcome="failed", reason="it gave up"))
+        board.end_part(SegmentEnd(run="worker-2-1-abcdef", part=1, outcome="failed", reason="it gave up"))
     project.genba("task", "cancel", "2", check=0)
 
     assert "#2" not in project.genba("sessions", check=0).out
@@ -488,7 +490,7 @@ def test_where_all_sessions_have_ended_it_is_said_where_they_are(project: Projec
     project.issue(1, "Mend the till")
     started(project)
     with fleet(project) as board:
-        board.end_part(PartEnd(run=RUN, part=1, outcome="failed", reason="it gave up"))
+        board.end_part(SegmentEnd(run=RUN, part=1, outcome="failed", reason="it gave up"))
     project.genba("task", "cancel", "1", check=0)
 
     result = project.genba("sessions", check=0).err
@@ -501,7 +503,7 @@ def test_a_run_that_was_lost_before_it_wrote_anything_is_told_of(project: Projec
     started(project)
     assert f"{RUN} has written nothing down here: it is running" in refused(project, "logs", RUN, code=4)
     with fleet(project) as board:
-        board.end_part(PartEnd(run=RUN, part=1, outcome="failed", reason="its part was lost: nobody knows of it"))
+        board.end_part(SegmentEnd(run=RUN, part=1, outcome="failed", reason="its part was lost: nobody knows of it"))
 
     result = refused(project, "logs", RUN, code=4)
 
@@ -515,7 +517,7 @@ def test_a_session_that_went_on_is_one_session(project: Project) -> None:
     asked(project)
     project.genba("answer", "1", "Europe", check=0)
     with fleet(project) as board:
-        order = PartOrder(run=RUN, task=1, agent="worker", attempt=1, part=2, cause=Cause.ANSWER)
+        order = SegmentOrder(run=RUN, task=1, agent="worker", attempt=1, part=2, cause=Cause.ANSWER)
         board.continue_(order, executor="laptop")
     assert [each["part"] for each in project.genba("sessions", "1", "--json", check=0).json] == [2]
 

@@ -11,16 +11,16 @@ from inline_snapshot import snapshot
 from rich.console import Console
 
 from genba.domain.fleet.progress import (
-    Ended,
-    EntryPicture,
+    DecisionView,
     FleetEvent,
     FleetEventKind,
-    FleetPicture,
+    FleetView,
     GoalMark,
-    NeedPicture,
-    TaskEnd,
-    WaitPicture,
-    WorkerPicture,
+    QueueEntryView,
+    TaskResult,
+    WaitView,
+    WorkEndReason,
+    WorkerView,
     WorkSummary,
     command_for,
 )
@@ -69,7 +69,7 @@ HOSTILE = [
 ]
 
 WORKERS = (
-    WorkerPicture(
+    WorkerView(
         task=12,
         title="Add login endpoint",
         agent="iterator",
@@ -81,7 +81,7 @@ WORKERS = (
         tokens=18200,
         cost_usd=0.41,
     ),
-    WorkerPicture(
+    WorkerView(
         task=14,
         title="Speed up the parser",
         agent="builder",
@@ -95,24 +95,24 @@ WORKERS = (
             GoalMark(name="tests_pass", status="failed", detail="2 failed"),
         ),
     ),
-    WorkerPicture(task=15, title="Review: Rename config", agent="reviewer", purpose=Purpose.REVIEW, seconds=4),
+    WorkerView(task=15, title="Review: Rename config", agent="reviewer", purpose=Purpose.REVIEW, seconds=4),
 )
 QUEUE = (
-    EntryPicture(task=9, target="main", title="Rename config", status=EntryStatus.MERGING, round=2),
-    EntryPicture(task=7, target="main", title="Fix the empty title"),
-    EntryPicture(
+    QueueEntryView(task=9, target="main", title="Rename config", status=EntryStatus.MERGING, round=2),
+    QueueEntryView(task=7, target="main", title="Fix the empty title"),
+    QueueEntryView(
         task=5, target="main", title="Docs", status=EntryStatus.STUCK, detail="your checkout of main has changes"
     ),
 )
 NEEDS = (
-    NeedPicture(
+    DecisionView(
         task=18,
         title="Choose a region",
         kind=EscalationKind.QUESTION,
         question="Which region?",
         command=command_for(EscalationKind.QUESTION, 18),
     ),
-    NeedPicture(
+    DecisionView(
         task=20,
         title="Mend the till",
         kind=EscalationKind.ATTEMPTS,
@@ -120,15 +120,15 @@ NEEDS = (
         command=command_for(EscalationKind.ATTEMPTS, 20),
     ),
 )
-PICTURE = FleetPicture(
+PICTURE = FleetView(
     project="shop",
     executor="laptop",
     slots=4,
     workers=WORKERS,
     queue=QUEUE,
     waits=(
-        WaitPicture(task=16, title="Show prices", why="waits for #14"),
-        WaitPicture(why="anthropic asks for patience", until="2026-01-05T15:05:00.000000Z"),
+        WaitView(task=16, title="Show prices", why="waits for #14"),
+        WaitView(why="anthropic asks for patience", until="2026-01-05T15:05:00.000000Z"),
     ),
     needs=NEEDS,
     ready=3,
@@ -141,22 +141,22 @@ PICTURE = FleetPicture(
     budget_usd=10,
 )
 SUMMARY = WorkSummary(
-    ended=Ended.EMPTY,
+    ended=WorkEndReason.EMPTY,
     tasks=(
-        TaskEnd(
+        TaskResult(
             task=1, title="add slugify()", agent="builder", iterations=2, goals_passed=4, goals=4, merged="3f9c2ab0d1"
         ),
-        TaskEnd(
+        TaskResult(
             task=2, title="fix empty title", agent="builder", iterations=1, goals_passed=5, goals=5, merged="81d0e17"
         ),
-        TaskEnd(
+        TaskResult(
             task=3,
             title="speed up parser",
             status="failed",
             agent="liar",
             detail='said "all tests pass"; tests_pass failed on 5c1a0f2',
         ),
-        TaskEnd(
+        TaskResult(
             task=6,
             parent=4,
             title="rename the file",
@@ -166,7 +166,7 @@ SUMMARY = WorkSummary(
             goals=2,
             merged="a07b3cd",
         ),
-        TaskEnd(
+        TaskResult(
             task=4,
             title="rename config",
             agent="builder",
@@ -176,7 +176,7 @@ SUMMARY = WorkSummary(
             merged="b81e22f",
             detail="conflict in app.py, round 2",
         ),
-        TaskEnd(
+        TaskResult(
             task=5,
             title="choose a licence",
             status="waits",
@@ -190,7 +190,7 @@ SUMMARY = WorkSummary(
     done=4,
     failed=1,
     needs=(
-        NeedPicture(task=5, kind=EscalationKind.QUESTION, question="MIT or Apache-2.0?", command='genba answer 5 "…"'),
+        DecisionView(task=5, kind=EscalationKind.QUESTION, question="MIT or Apache-2.0?", command='genba answer 5 "…"'),
     ),
     seconds=192,
     tokens=24300,
@@ -259,7 +259,7 @@ shop · 3 of 4 workers busy · laptop    12:41 m · 182.0k tokens · $4.10 of $1
 
 
 def test_a_fleet_with_nothing_to_do() -> None:
-    assert told(picture_lines(FleetPicture(project="shop", executor="laptop", slots=2, seconds=3))) == snapshot("""\
+    assert told(picture_lines(FleetView(project="shop", executor="laptop", slots=2, seconds=3))) == snapshot("""\
 shop · 0 of 2 workers busy · laptop                                                            3.0 s
 
  · idle × 2
@@ -269,7 +269,7 @@ shop · 0 of 2 workers busy · laptop                                           
 
 
 def test_a_fleet_that_parks() -> None:
-    parked = FleetPicture(slots=1, workers=WORKERS[:1], parking=True, paused="the project is paused  genba resume")
+    parked = FleetView(slots=1, workers=WORKERS[:1], parking=True, paused="the project is paused  genba resume")
     assert told(picture_lines(parked)) == snapshot("""\
 1 of 1 worker busy                                                                             0.0 s
 
@@ -331,14 +331,16 @@ nothing more can be done without you: 1 decision
 def test_no_command_is_cut_in_the_story_in_the_end() -> None:
     why = "the last one of them said that it could not go on without the key of the other account, which nobody gave it"
     summary = WorkSummary(
-        ended=Ended.EMPTY,
+        ended=WorkEndReason.EMPTY,
         tasks=(
-            TaskEnd(task=1, title="add slugify()", status="waits", agent="builder", detail=f"{why}  genba resume 1"),
-            TaskEnd(task=2, title="add a till", status="failed", agent="builder", detail=f"{why}: {why}: {why}: {why}"),
+            TaskResult(task=1, title="add slugify()", status="waits", agent="builder", detail=f"{why}  genba resume 1"),
+            TaskResult(
+                task=2, title="add a till", status="failed", agent="builder", detail=f"{why}: {why}: {why}: {why}"
+            ),
         ),
         sessions=4,
         sessions_failed=3,
-        waits=(WaitPicture(task=3, title="mend the till", why=f"{why}  genba resume 3"),),
+        waits=(WaitView(task=3, title="mend the till", why=f"{why}  genba resume 3"),),
         seconds=3,
     )
     assert told([*summary_lines(summary)]) == snapshot("""\
@@ -378,16 +380,20 @@ def test_every_escalation_names_a_command(kind: EscalationKind) -> None:
 @pytest.mark.parametrize(
     ("summary", "until_empty", "code"),
     [
-        (WorkSummary(ended=Ended.EMPTY), True, 0),
-        (WorkSummary(ended=Ended.EMPTY, tasks=(TaskEnd(task=1), TaskEnd(task=2, status="cancelled"))), True, 0),
-        (WorkSummary(ended=Ended.EMPTY, failed=1), True, 1),
-        (WorkSummary(ended=Ended.EMPTY, tasks=(TaskEnd(task=1, status="waits"),)), True, 1),
+        (WorkSummary(ended=WorkEndReason.EMPTY), True, 0),
+        (
+            WorkSummary(ended=WorkEndReason.EMPTY, tasks=(TaskResult(task=1), TaskResult(task=2, status="cancelled"))),
+            True,
+            0,
+        ),
+        (WorkSummary(ended=WorkEndReason.EMPTY, failed=1), True, 1),
+        (WorkSummary(ended=WorkEndReason.EMPTY, tasks=(TaskResult(task=1, status="waits"),)), True, 1),
         (SUMMARY, True, 1),
-        (WorkSummary(ended=Ended.PARKED, parked=2), True, 1),
-        (WorkSummary(ended=Ended.PARKED, parked=2), False, 0),
-        (WorkSummary(ended=Ended.STOPPED, parked=2), False, 0),
-        (WorkSummary(ended=Ended.BUDGET), True, 6),
-        (WorkSummary(ended=Ended.BUDGET), False, 6),
+        (WorkSummary(ended=WorkEndReason.PARKED, parked=2), True, 1),
+        (WorkSummary(ended=WorkEndReason.PARKED, parked=2), False, 0),
+        (WorkSummary(ended=WorkEndReason.STOPPED, parked=2), False, 0),
+        (WorkSummary(ended=WorkEndReason.BUDGET), True, 6),
+        (WorkSummary(ended=WorkEndReason.BUDGET), False, 6),
     ],
 )
 def test_the_exit_code_says_what_it_came_to(summary: WorkSummary, until_empty: bool, code: int) -> None:
@@ -396,15 +402,15 @@ def test_the_exit_code_says_what_it_came_to(summary: WorkSummary, until_empty: b
 
 def test_how_it_ended_is_one_sentence() -> None:
     endings = [
-        WorkSummary(ended=Ended.EMPTY),
-        WorkSummary(ended=Ended.EMPTY, tasks=(TaskEnd(task=1),), done=1),
-        WorkSummary(ended=Ended.EMPTY, tasks=(TaskEnd(task=1), TaskEnd(task=2, status="waits")), done=1),
-        WorkSummary(ended=Ended.EMPTY, tasks=(TaskEnd(task=1, status="failed"),), failed=1),
+        WorkSummary(ended=WorkEndReason.EMPTY),
+        WorkSummary(ended=WorkEndReason.EMPTY, tasks=(TaskResult(task=1),), done=1),
+        WorkSummary(ended=WorkEndReason.EMPTY, tasks=(TaskResult(task=1), TaskResult(task=2, status="waits")), done=1),
+        WorkSummary(ended=WorkEndReason.EMPTY, tasks=(TaskResult(task=1, status="failed"),), failed=1),
         SUMMARY,
-        WorkSummary(ended=Ended.PARKED),
-        WorkSummary(ended=Ended.PARKED, parked=1),
-        WorkSummary(ended=Ended.STOPPED, parked=3, detail="by ann"),
-        WorkSummary(ended=Ended.BUDGET, detail="$10.00 of today are spent"),
+        WorkSummary(ended=WorkEndReason.PARKED),
+        WorkSummary(ended=WorkEndReason.PARKED, parked=1),
+        WorkSummary(ended=WorkEndReason.STOPPED, parked=3, detail="by ann"),
+        WorkSummary(ended=WorkEndReason.BUDGET, detail="$10.00 of today are spent"),
     ]
     assert told([ending_line(each) for each in endings]) == snapshot("""\
 there was nothing to do
@@ -676,16 +682,16 @@ def test_how_long_ago(text: str, shown: str) -> None:
 def every_screen(text: str, columns: int) -> list[str]:
     """Every screen, with this text wherever a text of somebody else can stand."""
     marks = (GoalMark(name=text, status="failed"),)
-    worker = WorkerPicture(task=1, title=text, agent=text, step=text, iteration=2, doing=text, goals=marks)
-    need = NeedPicture(task=1, title=text, kind=EscalationKind.QUESTION, question=text, command='genba answer 1 "…"')
-    wait = WaitPicture(task=1, title=text, why=text, until=text)
-    picture = FleetPicture(
+    worker = WorkerView(task=1, title=text, agent=text, step=text, iteration=2, doing=text, goals=marks)
+    need = DecisionView(task=1, title=text, kind=EscalationKind.QUESTION, question=text, command='genba answer 1 "…"')
+    wait = WaitView(task=1, title=text, why=text, until=text)
+    picture = FleetView(
         project=text, executor=text, slots=2, workers=(worker, worker), waits=(wait,), needs=(need,), paused=text,
-        queue=(EntryPicture(task=1, target=text, title=text, detail=text),),
+        queue=(QueueEntryView(task=1, target=text, title=text, detail=text),),
     )  # fmt: skip
-    end = TaskEnd(task=1, title=text, agent=text, detail=text, command="genba task show 1")
-    part = TaskEnd(task=2, parent=1, title=text, agent=text, detail=text)
-    summary = WorkSummary(ended=Ended.EMPTY, tasks=(end, part), needs=(need,), waits=(wait,))
+    end = TaskResult(task=1, title=text, agent=text, detail=text, command="genba task show 1")
+    part = TaskResult(task=2, parent=1, title=text, agent=text, detail=text)
+    summary = WorkSummary(ended=WorkEndReason.EMPTY, tasks=(end, part), needs=(need,), waits=(wait,))
     asked = Escalation(task=1, kind=EscalationKind.CONFLICT, question=text, evidence={"detail": text})
     entry = MergeEntry(
         task=1, run=text, branch=text, commit="abc", target=text, title=text, detail=text, paths=(text, text)
@@ -730,10 +736,10 @@ def test_an_event_is_one_line_whatever_it_says(text: str) -> None:
 
 
 def test_a_screen_that_is_too_low_tells_how_many_are_not_shown() -> None:
-    many = FleetPicture(
+    many = FleetView(
         slots=64,
-        workers=tuple(WorkerPicture(task=number, title=f"task {number}") for number in range(1, 65)),
-        queue=tuple(EntryPicture(task=number, target="main") for number in range(70, 90)),
+        workers=tuple(WorkerView(task=number, title=f"task {number}") for number in range(1, 65)),
+        queue=tuple(QueueEntryView(task=number, target="main") for number in range(70, 90)),
         needs=NEEDS,
     )
     lines = picture_lines(many, 100, rows=24)

@@ -2,20 +2,20 @@
 
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.blackboard.tasks.board import Blackboard
-from genba.domain.fleet.records import Cause, FleetSession, PartEnd, PartOrder, Purpose, WaitsFor
+from genba.domain.fleet.records import Cause, FleetSession, Purpose, SegmentEnd, SegmentOrder, WaitsFor
 from genba.domain.tasks.task import StatusChange, TaskDraft, TaskStatus
 from genba.testing.conformance import a_verification
 from tests.blackboard.acting import HUMAN, ORCHESTRATOR
 
 
-def order(task: int, attempt: int = 1, agent: str = "writer", purpose: Purpose = Purpose.WORK) -> PartOrder:
-    return PartOrder(
+def order(task: int, attempt: int = 1, agent: str = "writer", purpose: Purpose = Purpose.WORK) -> SegmentOrder:
+    return SegmentOrder(
         run=f"{agent}-{task}-{attempt}-{purpose}", task=task, agent=agent, attempt=attempt, purpose=purpose
     )
 
 
-def go_on(session: FleetSession, cause: Cause = Cause.RESUMED) -> PartOrder:
-    return PartOrder(
+def go_on(session: FleetSession, cause: Cause = Cause.RESUMED) -> SegmentOrder:
+    return SegmentOrder(
         run=session.run,
         task=session.task,
         agent=session.agent,
@@ -30,13 +30,13 @@ def begin(fleet: FleetBoard, task: int, attempt: int = 1, agent: str = "writer")
 
 
 def wait(fleet: FleetBoard, session: FleetSession, waits_for: WaitsFor) -> FleetSession:
-    fleet.end_part(PartEnd(run=session.run, part=session.part, waits_for=waits_for, state="{}"))
+    fleet.end_part(SegmentEnd(run=session.run, part=session.part, waits_for=waits_for, state="{}"))
     return fleet.session(session.run)
 
 
 def fail(fleet: FleetBoard, session: FleetSession) -> None:
     """An attempt that came to nothing: the session is over, and the task is open again."""
-    fleet.end_part(PartEnd(run=session.run, part=session.part, outcome="failed", reason="it crashed"))
+    fleet.end_part(SegmentEnd(run=session.run, part=session.part, outcome="failed", reason="it crashed"))
     fleet.board.change_status(session.task, StatusChange(to=TaskStatus.OPEN, actor=ORCHESTRATOR))
 
 
@@ -49,5 +49,5 @@ def in_review(board: Blackboard, fleet: FleetBoard, commit: str = "c1", reviewed
 def to_review(board: Blackboard, fleet: FleetBoard, session: FleetSession, commit: str = "c1") -> FleetSession:
     board.record_verification(session.task, session.run, a_verification(commit))
     board.change_status(session.task, StatusChange(to=TaskStatus.REVIEW, actor=ORCHESTRATOR, commit=commit))
-    fleet.end_part(PartEnd(run=session.run, part=session.part, waits_for=WaitsFor.REVIEW, verified=commit))
+    fleet.end_part(SegmentEnd(run=session.run, part=session.part, waits_for=WaitsFor.REVIEW, verified=commit))
     return fleet.session(session.run)

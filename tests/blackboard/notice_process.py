@@ -9,7 +9,7 @@ import signal
 import sys
 from pathlib import Path
 
-from genba.blackboard.fleet.notifications import NoticeBoard
+from genba.blackboard.fleet.notifications import NotificationBoard
 from genba.blackboard.tasks.board import Blackboard
 from genba.coordination.scheduler.notifications import Notifier
 from genba.definitions.project.notify_section import NotifySettings
@@ -23,7 +23,7 @@ def main(address: str, file: str, deadly: str = "") -> None:
 
     with Blackboard.open(address, "a project") as board:
         channel = MemoryChannel(file=Path(file), at=at)
-        asyncio.run(Notifier(NoticeBoard(board.store), {"webhook": channel}, NotifySettings()).send_due())
+        asyncio.run(Notifier(NotificationBoard(board.store), {"webhook": channel}, NotifySettings()).send_due())
 
 
 if __name__ == "__main__":

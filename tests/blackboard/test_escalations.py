@@ -8,7 +8,16 @@ import pytest
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.blackboard.tasks.board import Blackboard
 from genba.domain.errors import NotFoundError, StateConflictError, UsageError
-from genba.domain.fleet.records import Cause, Escalation, EscalationKind, FleetSession, PartEnd, Plan, Subtask, WaitsFor
+from genba.domain.fleet.records import (
+    Cause,
+    Escalation,
+    EscalationKind,
+    FleetSession,
+    Plan,
+    SegmentEnd,
+    Subtask,
+    WaitsFor,
+)
 from genba.domain.tasks.task import Blocker, BlockerKind, StatusChange, TaskStatus
 from tests.blackboard.acting import HUMAN, REVIEWER, add, cancel, everything, open_
 from tests.blackboard.fleets import begin, fail, go_on, in_review, wait
@@ -230,7 +239,7 @@ def test_what_an_agent_says_is_kept_up_to_a_page_and_whatever_is_in_it(board: Bl
         evidence={"tried": [{"reason": long}]},
     )
     kept = fleet.escalate(asked, Blocker(BlockerKind.NEEDS_INPUT, long))
-    fleet.end_part(PartEnd(run=session.run, part=1, waits_for=WaitsFor.ANSWER, reason=long))
+    fleet.end_part(SegmentEnd(run=session.run, part=1, waits_for=WaitsFor.ANSWER, reason=long))
     task = board.get(session.task)
     assert task.blocker is not None
     texts = (kept.question, kept.evidence["tried"][0]["reason"], task.blocker.reason, fleet.session(session.run).reason)

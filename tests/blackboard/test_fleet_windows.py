@@ -3,7 +3,7 @@
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.blackboard.tasks.board import Blackboard
 from genba.blackboard.views import fleet_views, graph_views
-from genba.domain.fleet.records import Cause, EntryStatus, MergeEntry, PartEnd, Spending, WaitsFor
+from genba.domain.fleet.records import Cause, EntryStatus, MergeEntry, SegmentEnd, Spending, WaitsFor
 from genba.domain.tasks.task import TaskDraft
 from genba.domain.views.agents import AgentRecord
 from tests.blackboard.acting import HUMAN
@@ -18,7 +18,7 @@ def test_each_part_of_a_session_is_seen_from_its_beginning_to_its_end(board: Bla
     fleet = FleetBoard(board)
     session = wait(fleet, begin(fleet, added(board)), WaitsFor.ANSWER)
     fleet.continue_(go_on(session, Cause.ANSWER), executor="there", host="h")
-    fleet.end_part(PartEnd(run=session.run, part=2, outcome="completed"))
+    fleet.end_part(SegmentEnd(run=session.run, part=2, outcome="completed"))
 
     marks = fleet.store.read(lambda tx: fleet_views.part_marks(tx, "2000"))
 
@@ -49,7 +49,7 @@ def test_the_record_of_an_agent_counts_what_its_sessions_came_to(board: Blackboa
     fleet = FleetBoard(board)
     fail(fleet, begin(fleet, added(board)))
     done = begin(fleet, added(board))
-    fleet.end_part(PartEnd(run=done.run, part=1, outcome="completed", tokens=10, cost_usd=0.5))
+    fleet.end_part(SegmentEnd(run=done.run, part=1, outcome="completed", tokens=10, cost_usd=0.5))
     wait(fleet, begin(fleet, added(board)), WaitsFor.ANSWER)
     begin(fleet, added(board))
     begin(fleet, added(board), agent="other")

@@ -10,7 +10,7 @@ from genba.blackboard.tasks.board import Blackboard
 from genba.blackboard.workflow.workflow_board import WorkflowBoard
 from genba.coordination.scheduler.session import let_go
 from genba.domain.errors import NotFoundError, StateConflictError, UsageError
-from genba.domain.fleet.records import FleetSession, PartEnd, PartOrder, Purpose
+from genba.domain.fleet.records import FleetSession, Purpose, SegmentEnd, SegmentOrder
 from genba.domain.tasks.task import TaskDraft
 from genba.domain.workflow.actions import AgentConnection, BroadcastScope, ErrorCode, WorkflowError
 from tests.blackboard.acting import HUMAN, add, cancel
@@ -55,9 +55,9 @@ def test_the_next_session_of_a_task_is_given_what_the_last_one_read(board: Black
     workflow.send_message(manager.id, working.task, "use blue")
     assert len(workflow.messages(worker.id)) == 1
     let_go(FleetBoard(board), working.task, working.run, "it died")
-    FleetBoard(board).end_part(PartEnd(run=working.run, part=1, outcome="failed"))
+    FleetBoard(board).end_part(SegmentEnd(run=working.run, part=1, outcome="failed"))
 
-    order = PartOrder(run="the next one", task=working.task, agent="writer", attempt=2)
+    order = SegmentOrder(run="the next one", task=working.task, agent="writer", attempt=2)
     seat = sit_down(board, FleetBoard(board).start(order, executor="here"))
 
     assert [one.content for one in workflow.messages(seat.id)] == ["use blue"]

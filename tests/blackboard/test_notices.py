@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from genba.blackboard.fleet.fleet_board import FleetBoard
-from genba.blackboard.fleet.notifications import LEASE_SECONDS, NoticeBoard
+from genba.blackboard.fleet.notifications import LEASE_SECONDS, NotificationBoard
 from genba.blackboard.tasks.board import Blackboard
 from genba.coordination.scheduler.notifications import MOST_ATTEMPTS, Notifier
 from genba.definitions.project.notify_section import Kind, NotifySettings
 from genba.domain.errors import RateLimited, RemoteUnavailable, UnrecoverableError
-from genba.domain.fleet.notifications import NoticeStatus
+from genba.domain.fleet.notifications import NotificationStatus
 from genba.domain.fleet.records import Escalation, EscalationKind
 from genba.domain.ports import Channel
 from genba.testing.notice_doubles import MemoryChannel
@@ -32,7 +32,7 @@ class Office:
         self.board = board
         self.fleet = FleetBoard(board)
         self.at = NOON
-        self.notices = NoticeBoard(board.store, lambda: self.at)
+        self.notices = NotificationBoard(board.store, lambda: self.at)
         self.told: list[str] = []
 
     def ask(self, question: str = "which colour?", kind: EscalationKind = EscalationKind.QUESTION) -> int:
@@ -134,7 +134,7 @@ def test_what_may_pass_is_tried_again_later_each_time_and_then_given_up(office: 
     for _ in range(MOST_ATTEMPTS):
         assert asyncio.run(notifier.send_due()) == 0
         (entry,) = office.notices.newest()
-        if entry.status is NoticeStatus.FAILED:
+        if entry.status is NotificationStatus.FAILED:
             break
         until = datetime.fromisoformat(entry.not_before)
         waits.append((until - office.at).total_seconds())

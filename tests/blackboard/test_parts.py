@@ -19,8 +19,8 @@ from genba.domain.fleet.records import (
     EntryStatus,
     FleetSession,
     MergeEntry,
-    PartEnd,
     Purpose,
+    SegmentEnd,
     Spending,
     WaitsFor,
 )
@@ -174,7 +174,7 @@ def test_a_part_that_ended_waits_and_the_next_goes_on_from_it(board: Blackboard,
     make_queue(board)
     session = begin(fleet, add(board))
     fleet.end_part(
-        PartEnd(
+        SegmentEnd(
             run=session.run, part=1, waits_for=WaitsFor.RESUME, reason="parked", verified="c1", state='{"step": "x"}'
         )
     )
@@ -187,7 +187,7 @@ def test_a_part_that_ended_waits_and_the_next_goes_on_from_it(board: Blackboard,
     assert following.waits_for is WaitsFor.NOTHING
     assert fleet.continue_(go_on(waiting), executor="there", enqueue=enqueue) == following
     assert queued(board) == 1
-    fleet.end_part(PartEnd(run=session.run, part=2, outcome="completed", reason="done"))
+    fleet.end_part(SegmentEnd(run=session.run, part=2, outcome="completed", reason="done"))
     ended = fleet.session(session.run)
     assert (ended.status, ended.outcome, ended.verified) == ("ended", "completed", "c1")
     assert fleet.state_of(session.run) == '{"step": "x"}'
@@ -197,24 +197,24 @@ def test_only_the_first_end_of_the_part_that_runs_counts(board: Blackboard, flee
     session = begin(fleet, add(board))
     waiting = wait(fleet, session, WaitsFor.ANSWER)
     before = everything(board)
-    fleet.end_part(PartEnd(run=session.run, part=1, outcome="failed"))
+    fleet.end_part(SegmentEnd(run=session.run, part=1, outcome="failed"))
     assert fleet.session(session.run) == waiting
     fleet.continue_(go_on(waiting), executor="here")
     running = fleet.session(session.run)
-    fleet.end_part(PartEnd(run=session.run, part=1, outcome="failed"))
+    fleet.end_part(SegmentEnd(run=session.run, part=1, outcome="failed"))
     assert fleet.session(session.run) == running
     assert len(everything(board)) == len(before)
     with pytest.raises(NotFoundError):
-        fleet.end_part(PartEnd(run="nobody", part=1))
+        fleet.end_part(SegmentEnd(run="nobody", part=1))
 
 
 def test_a_task_is_handed_over_with_its_session_or_not_at_all(board: Blackboard, fleet: FleetBoard) -> None:
     session = begin(fleet, add(board))
     board.record_verification(session.task, session.run, a_verification("c1"))
     change = StatusChange(to=TaskStatus.REVIEW, actor=ORCHESTRATOR, commit="c1")
-    end = PartEnd(run=session.run, part=1, waits_for=WaitsFor.REVIEW, verified="c1")
+    end = SegmentEnd(run=session.run, part=1, waits_for=WaitsFor.REVIEW, verified="c1")
     with pytest.raises(NotFoundError):
-        fleet.move_and_end(session.task, change, PartEnd(run="nobody", part=1, waits_for=WaitsFor.REVIEW))
+        fleet.move_and_end(session.task, change, SegmentEnd(run="nobody", part=1, waits_for=WaitsFor.REVIEW))
     assert (board.get(session.task).status, fleet.session(session.run).status) == ("in_progress", "running")
 
     fleet.move_and_end(session.task, change, end)
@@ -241,7 +241,7 @@ def test_a_part_out_of_turn_is_refused(board: Blackboard, fleet: FleetBoard) -> 
     with pytest.raises(StateConflictError, match="is running after part 1"):
         fleet.continue_(go_on(session), executor="here")
     waiting = wait(fleet, session, WaitsFor.RESUME)
-    skipped = PartEnd(run=session.run, part=3, outcome="failed")
+    skipped = SegmentEnd(run=session.run, part=3, outcome="failed")
     fleet.end_part(skipped)
     fleet.continue_(go_on(waiting), executor="here")
     with pytest.raises(StateConflictError):
@@ -331,7 +331,7 @@ def test_progress_is_seen_and_spending_counted_once(board: Blackboard, fleet: Fl
     seen = fleet.session(session.run)
     assert (seen.phase, seen.step, seen.iterations, seen.tokens, seen.cost_usd) == ("iterating", "write", 1, 100, 0.5)
     assert seen.changed == ("a.py", "b?.py")
-    fleet.end_part(PartEnd(run=session.run, part=1, outcome="failed", tokens=130, cost_usd=0.75))
+    fleet.end_part(SegmentEnd(run=session.run, part=1, outcome="failed", tokens=130, cost_usd=0.75))
     ledger = fleet.ledger()
     assert ledger.project == ledger.today == ledger.by_agent_today["writer"] == ledger.by_task[session.task]
     assert (ledger.project.tokens, ledger.project.cost_usd) == (130, 0.75)
@@ -344,7 +344,7 @@ def test_a_session_of_the_fleet_ends_with_its_part_alone(board: Blackboard, flee
     assert fleet.session(session.run).status == "running"
     waiting = wait(fleet, session, WaitsFor.ANSWER)
     for _ in range(2):
-        fleet.end_part(PartEnd(run=session.run, part=1, outcome="aborted", reason="its question was rejected"))
+        fleet.end_part(SegmentEnd(run=session.run, part=1, outcome="aborted", reason="its question was rejected"))
     given_up = fleet.session(session.run)
     assert (given_up.status, given_up.outcome, given_up.reason) == ("ended", "aborted", "its question was rejected")
     assert given_up.tokens == waiting.tokens
@@ -441,7 +441,7 @@ def test_a_task_in_review_that_nobody_brings_home_is_open_again(board: Blackboar
         fleet.reopen(session.task, "nobody does", ORCHESTRATOR)
     again = fleet.continue_(go_on(session), executor="here")
     fleet.settle(entry.id, EntryStatus.CONFLICT)
-    fleet.end_part(PartEnd(run=session.run, part=again.part, outcome="failed", reason="its branch is gone"))
+    fleet.end_part(SegmentEnd(run=session.run, part=again.part, outcome="failed", reason="its branch is gone"))
     assert [found.status for found in fleet.field().entries] == [EntryStatus.CONFLICT]
     fleet.reopen(session.task, "its branch is gone", ORCHESTRATOR)
     assert board.get(session.task).status is TaskStatus.OPEN

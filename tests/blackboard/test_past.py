@@ -9,7 +9,7 @@ from sqlalchemy import event
 from genba.blackboard.database.store import Statement, Transaction
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.blackboard.tasks.board import Blackboard
-from genba.domain.fleet.records import PartOrder, Spending
+from genba.domain.fleet.records import SegmentOrder, Spending
 from genba.domain.tasks.task import Actor, ActorKind, TaskDraft
 
 HUMAN = Actor(ActorKind.HUMAN, "tester")
@@ -91,7 +91,7 @@ def test_what_is_spent_is_added_up_as_it_comes(board: Blackboard) -> None:
     assert fleet.field().ledger.project.cost_usd == pytest.approx(2.0)
 
     board.add(TaskDraft(title="Make tea", number=1), HUMAN)
-    fleet.start(PartOrder(run="worker-1-1", task=1, agent="worker", attempt=1), executor="here")
+    fleet.start(SegmentOrder(run="worker-1-1", task=1, agent="worker", attempt=1), executor="here")
     for iteration in (1, 2):
         fleet.progress("worker-1-1", spending=Spending(run="worker-1-1", iteration=iteration, tokens=7, cost_usd=0.25))
         found = fleet.field().ledger

@@ -10,7 +10,7 @@ from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.blackboard.tasks.board import Blackboard
 from genba.blackboard.workflow.workflow_board import WorkflowBoard
 from genba.domain.errors import NotFoundError, StateConflictError
-from genba.domain.fleet.records import PartEnd, Purpose, WaitsFor
+from genba.domain.fleet.records import Purpose, SegmentEnd, WaitsFor
 from genba.domain.workflow.actions import AgentConnection, ExitReason, Hierarchy, Phase
 from genba.testing.conformance import a_verification
 from tests.blackboard.fleets import go_on
@@ -107,7 +107,7 @@ def test_a_run_has_one_seat_and_the_newer_one_counts(board: Blackboard, workflow
 def test_nobody_is_seated_for_a_run_that_has_ended(board: Blackboard, workflow: WorkflowBoard) -> None:
     session = begin(board)
     workflow.issue("c1", session.run, "hash", LATER)
-    FleetBoard(board).end_part(PartEnd(run=session.run, part=1, outcome="failed"))
+    FleetBoard(board).end_part(SegmentEnd(run=session.run, part=1, outcome="failed"))
     with pytest.raises(StateConflictError, match="has ended"):
         workflow.take_seat(seat_for(board, session), "t", LATER, "c1")
 
@@ -168,7 +168,7 @@ def test_no_instance_outlives_its_part_however_that_ended(
     seat = sit_down(board, session)
     workflow.issue("next", session.run, "hash", LATER)
 
-    FleetBoard(board).end_part(PartEnd(run=session.run, part=1, **end))  # type: ignore[arg-type]
+    FleetBoard(board).end_part(SegmentEnd(run=session.run, part=1, **end))  # type: ignore[arg-type]
 
     known, credential = workflow.seat(seat.id), workflow.credential("next")
     assert known is not None
@@ -181,7 +181,7 @@ def test_a_guest_keeps_its_seat_when_its_part_is_over(board: Blackboard, workflo
     seat, session = guest(board), begin(board, agent="guest")
     workflow.bind(seat.id, session.run, session.task)
 
-    FleetBoard(board).end_part(PartEnd(run=session.run, part=1, outcome="failed"))
+    FleetBoard(board).end_part(SegmentEnd(run=session.run, part=1, outcome="failed"))
 
     known = workflow.seat(seat.id)
     assert known is not None
@@ -275,7 +275,7 @@ def test_what_an_instance_did_in_an_earlier_part_says_nothing_of_the_next(
     before = workflow.standing(session.run)
     assert (before.completed, before.blocked, before.seated) == (True, "which?", True)
 
-    fleet.end_part(PartEnd(run=session.run, part=1, waits_for=WaitsFor.RESUME))
+    fleet.end_part(SegmentEnd(run=session.run, part=1, waits_for=WaitsFor.RESUME))
     fleet.continue_(go_on(fleet.session(session.run)), executor="here")
     after = workflow.standing(session.run)
     assert (after.completed, after.blocked, after.seated) == (False, "", False)

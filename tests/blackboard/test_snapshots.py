@@ -7,10 +7,10 @@ import pytest
 
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.blackboard.tasks.board import Blackboard
-from genba.blackboard.workflow.connection_values import Limits
+from genba.blackboard.workflow.connection_values import WorkflowLimits
 from genba.blackboard.workflow.workflow_board import WorkflowBoard
 from genba.domain.errors import NotFoundError
-from genba.domain.fleet.records import Executor, PartEnd, Purpose, WaitsFor
+from genba.domain.fleet.records import Executor, Purpose, SegmentEnd, WaitsFor
 from genba.domain.goals.goal import FrozenGoal, GoalLevel, GoalSource, TestsPass
 from genba.domain.goals.verification import GoalResult, RejectionReason, VerdictStatus, Verification
 from genba.domain.sessions.evidence import CheckResult, CheckStatus
@@ -51,7 +51,7 @@ def red(commit: str) -> Verification:
 def test_a_new_instance_sees_its_task_and_has_to_fetch_it(board: Blackboard, workflow: WorkflowBoard) -> None:
     session = begin(board)
     seat = sit_down(board, session)
-    limits = Limits(park_seconds=7, most_repeats=5, most_reworks=3, most_parts=4)
+    limits = WorkflowLimits(park_seconds=7, most_repeats=5, most_reworks=3, most_parts=4)
     seen = workflow.snapshot(seat.id, limits, waited_seconds=2.5, repeats=4)
     assert seen.task is not None
     assert (seen.agent, seen.hierarchy, seen.spawned) == ("writer", Hierarchy.WORKER, True)
@@ -145,7 +145,7 @@ def test_red_is_shown_with_its_reasons_until_a_newer_verdict(board: Blackboard, 
     session, seat = at_work(board)
     board.record_verification(session.task, session.run, red("c1"))
     board.record_verification(session.task, session.run, red("c2"))
-    seen = workflow.snapshot(seat.id, Limits(most_reworks=9))
+    seen = workflow.snapshot(seat.id, WorkflowLimits(most_reworks=9))
     assert seen.evidence is not None
     assert (seen.evidence.task, seen.evidence.commit, seen.evidence.verdict) == (session.task, "c2", "goals_not_met")
     assert seen.evidence.failing == ("tests_pass: pytest -q: exit 1",)
@@ -236,7 +236,7 @@ def test_a_manager_sees_attempts_and_depth(board: Blackboard, workflow: Workflow
     fail(fleet, start_part(fleet, part.number))
     seen = workflow.snapshot(seat.id)
     assert (seen.pieces[0].attempts, seen.may_split) == (1, True)
-    assert not workflow.snapshot(seat.id, Limits(most_depth=1)).may_split
+    assert not workflow.snapshot(seat.id, WorkflowLimits(most_depth=1)).may_split
 
 
 def test_a_manager_is_in_the_way_when_a_part_waits_for_its_worker(
@@ -279,7 +279,7 @@ def cancel_task(board: Blackboard, task: int) -> None:
 def wait_for(what: WaitsFor) -> Callable[[Blackboard, int], None]:
     def end(board: Blackboard, task: int) -> None:
         run = FleetBoard(board).sessions(task)[-1].run
-        FleetBoard(board).end_part(PartEnd(run=run, part=1, waits_for=what))
+        FleetBoard(board).end_part(SegmentEnd(run=run, part=1, waits_for=what))
 
     return end
 
@@ -287,7 +287,7 @@ def wait_for(what: WaitsFor) -> Callable[[Blackboard, int], None]:
 def end_with(outcome: str) -> Callable[[Blackboard, int], None]:
     def end(board: Blackboard, task: int) -> None:
         run = FleetBoard(board).sessions(task)[-1].run
-        FleetBoard(board).end_part(PartEnd(run=run, part=1, outcome=outcome))
+        FleetBoard(board).end_part(SegmentEnd(run=run, part=1, outcome=outcome))
 
     return end
 

@@ -9,7 +9,7 @@ from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.blackboard.tasks.board import Blackboard
 from genba.blackboard.workflow.workflow_board import WorkflowBoard
 from genba.domain.errors import GenbaError, NotFoundError, StateConflictError
-from genba.domain.fleet.records import Escalation, EscalationKind, FleetSession, PartEnd, Purpose, WaitsFor
+from genba.domain.fleet.records import Escalation, EscalationKind, FleetSession, Purpose, SegmentEnd, WaitsFor
 from genba.domain.goals.verification import VerdictStatus
 from genba.domain.sessions.session import SessionStart
 from genba.domain.tasks.task import Blocker, BlockerKind, StatusChange, TaskDraft, TaskStatus
@@ -103,7 +103,7 @@ def test_a_step_is_moved_only_by_the_run_that_works_on_its_task(board: Blackboar
     ):
         with pytest.raises((StateConflictError, NotFoundError)):
             workflow.start_step(parent, number, run=run, actor=WORKER)
-    FleetBoard(board).end_part(PartEnd(run=session.run, part=1, outcome="failed"))
+    FleetBoard(board).end_part(SegmentEnd(run=session.run, part=1, outcome="failed"))
     with pytest.raises(StateConflictError, match="does not work on"):
         workflow.start_step(session.task, one, run=session.run, actor=WORKER)
     assert statuses(board, one) == ["open"]
@@ -171,7 +171,7 @@ def test_a_manager_answers_the_question_of_a_part_by_giving_it_back(
     asking = begin(fleet, part)
     question = Escalation(task=part, kind=EscalationKind.QUESTION, question="red or blue?", run=asking.run)
     fleet.escalate(question, Blocker(BlockerKind.NEEDS_INPUT, "red or blue?"))
-    fleet.end_part(PartEnd(run=asking.run, part=1, waits_for=WaitsFor.ANSWER))
+    fleet.end_part(SegmentEnd(run=asking.run, part=1, waits_for=WaitsFor.ANSWER))
 
     given = workflow.assign(part, "writer", actor=MANAGER, note="blue", run=session.run)
     assert (given.status, given.blocker) == (TaskStatus.OPEN, None)
@@ -189,7 +189,7 @@ def test_another_agent_begins_anew_and_what_failed_before_counts_no_more(
     second = begin(fleet, part, 2)
     question = Escalation(task=part, kind=EscalationKind.QUESTION, question="how?", run=second.run)
     fleet.escalate(question, Blocker(BlockerKind.NEEDS_INPUT, "how?"))
-    fleet.end_part(PartEnd(run=second.run, part=1, waits_for=WaitsFor.ANSWER))
+    fleet.end_part(SegmentEnd(run=second.run, part=1, waits_for=WaitsFor.ANSWER))
     assert fleet.field().failures[part]
 
     workflow.assign(part, "painter", actor=MANAGER, run=session.run)

@@ -9,7 +9,7 @@ import pytest
 
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.blackboard.tasks.board import Blackboard
-from genba.blackboard.workflow.connection_values import Limits, PlannedAlreadyError
+from genba.blackboard.workflow.connection_values import PlannedAlreadyError, WorkflowLimits
 from genba.blackboard.workflow.workflow_board import WorkflowBoard
 from genba.domain.errors import GenbaError, StateConflictError
 from genba.domain.fleet.records import Purpose
@@ -173,7 +173,7 @@ def test_parts_are_bounded_in_number_and_depth_and_steps_only_in_number(
     top = add(board)
     middle = add(board, "Middle", top)
     low, _ = at_work(board, task=add(board, "Low", middle))
-    limits = Limits(most_parts=2, most_depth=2)
+    limits = WorkflowLimits(most_parts=2, most_depth=2)
     many = [draft(f"Part {at}") for at in range(3)]
 
     def parts(parent: int, *drafts: SubtaskDraft, **more: Any) -> tuple[SubtaskView, ...]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from genba.blackboard.fleet.session_ledger import BlackboardLedger
+from genba.blackboard.fleet.session_ledger import SessionRecorder
 from genba.blackboard.tasks.board import Blackboard
 from genba.domain.ports import TaskLedger
 from genba.domain.tasks.task import Actor, ActorKind, Task, TaskDraft
@@ -21,4 +21,4 @@ class TestLedgers(LedgerConformance):
             return
         with Blackboard.open(str(tmp_path / "board.db"), "a project") as board:
             board.add(TaskDraft(title="One"), Actor(ActorKind.HUMAN, "ada"))
-            yield BlackboardLedger(board)
+            yield SessionRecorder(board)

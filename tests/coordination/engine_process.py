@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from genba.coordination.engine.durable_engine import Engine
-from genba.coordination.engine.engine_log import News
+from genba.coordination.engine.engine_log import EngineEvent
 from genba.domain.ports import Steps
 from tests.coordination.waiting import until_so
 
@@ -101,7 +101,7 @@ async def listen(engine: Engine) -> None:
         await asyncio.sleep(0.01)
 
 
-def hear(news: News) -> None:
+def hear(news: EngineEvent) -> None:
     tell(TOLD, f"{news.kind} {news.message}")
 
 

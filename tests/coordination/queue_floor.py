@@ -9,8 +9,8 @@ import msgspec
 
 from genba.connections.git.merging.merge_target import GitTarget
 from genba.connections.git.repository.layout import RepositoryLayout
-from genba.coordination.merge_queue.queue import MergeTurn
-from genba.domain.fleet.merge_queue import EntryEnd, MergeHistory, QueueNews, TurnOrder, TurnReport
+from genba.coordination.merge_queue.queue import MergeQueue
+from genba.domain.fleet.merge_queue import EntryEnd, MergeHistory, QueueEvent, QueuePassOrder, QueuePassReport
 from genba.domain.fleet.records import EntryStatus, MergeEntry
 from genba.domain.goals.verification import Subject
 from genba.domain.sessions.evidence import CheckResult, CheckStatus
@@ -128,7 +128,7 @@ class QueueFloor:
         self.project = project
         self.target = target
         self.board = board
-        self.news: list[QueueNews] = []
+        self.news: list[QueueEvent] = []
         self.verified: list[tuple[int, str]] = []
         self.meanwhile: list[Callable[[], object]] = []
         """What happens while somebody verifies, one after the other."""
@@ -187,19 +187,19 @@ class QueueFloor:
             "goals_not_met", CheckStatus.FAILED, "1 goal failed", f"sum.txt says {output}, not {numbers}"
         )
 
-    def turn(self, most_taken: int = 25) -> MergeTurn:
-        return MergeTurn(self.board, self.target, self.verify, self.news.append, most_taken)
+    def turn(self, most_taken: int = 25) -> MergeQueue:
+        return MergeQueue(self.board, self.target, self.verify, self.news.append, most_taken)
 
     async def run(
         self, *, history: MergeHistory = MergeHistory.MERGE, batch: int = 1, steps: Remembered | None = None,
         most_taken: int = 25, target: str = "main",
-    ) -> TurnReport:  # fmt: skip
+    ) -> QueuePassReport:  # fmt: skip
         """One turn, through JSON as the engine calls it."""
         self.turns += 1
-        order = TurnOrder(target=target, turn=self.turns, history=history, batch=batch)
+        order = QueuePassOrder(target=target, turn=self.turns, history=history, batch=batch)
         payload = msgspec.json.encode(order).decode()
         output = await self.turn(most_taken).handle(payload, steps or Remembered())
-        return msgspec.json.decode(output, type=TurnReport)
+        return msgspec.json.decode(output, type=QueuePassReport)
 
     def status(self, task: int) -> EntryStatus:
         return self.row(task).status
@@ -215,7 +215,7 @@ class QueueFloor:
         commits = self.project.git("rev-list", "--first-parent", ref).splitlines()
         return all(self.judge(commit) is None for commit in commits)
 
-    def told(self, kind: str) -> list[QueueNews]:
+    def told(self, kind: str) -> list[QueueEvent]:
         return [news for news in self.news if news.kind == kind]
 
 

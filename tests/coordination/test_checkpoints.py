@@ -18,7 +18,7 @@ from genba.domain.errors import (
     RecoverableError,
     UnexpectedError,
 )
-from genba.domain.fleet.records import PartEnd, WaitsFor
+from genba.domain.fleet.records import SegmentEnd, WaitsFor
 from genba.domain.problems import Problem
 
 CLASSES = [found for found in vars(errors).values() if isinstance(found, type) and issubclass(found, GenbaError)]
@@ -83,7 +83,7 @@ def test_a_full_disk_is_one_whoever_met_it() -> None:
 
 
 def test_an_error_that_this_genba_does_not_know_stops_the_run() -> None:
-    kept = checkpoints.KeptError("FromTheFuture", "it is different now")
+    kept = checkpoints.StoredError("FromTheFuture", "it is different now")
 
     assert type(checkpoints.raised(kept)) is errors.UnrecoverableError
 
@@ -106,9 +106,9 @@ def test_a_value_is_read_as_it_was_written(value: object) -> None:
 
 
 def test_a_struct_is_read_as_it_was_written() -> None:
-    end = PartEnd(run="r", part=2, waits_for=WaitsFor.MERGE, verified="abc", cost_usd=0.25)
+    end = SegmentEnd(run="r", part=2, waits_for=WaitsFor.MERGE, verified="abc", cost_usd=0.25)
 
-    assert checkpoints.read(checkpoints.write_value(end), PartEnd) == end
+    assert checkpoints.read(checkpoints.write_value(end), SegmentEnd) == end
 
 
 def test_the_engine_writes_inputs_results_and_errors_as_json() -> None:

@@ -9,11 +9,11 @@ import pytest
 
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.blackboard.tasks.board import Blackboard
-from genba.coordination.scheduler.closure import Closing, closure_of
-from genba.coordination.scheduler.session import Parts
-from genba.coordination.scheduler.session_plan import PartState, SessionPlan
+from genba.coordination.scheduler.closure import Closures, closure_of
+from genba.coordination.scheduler.session import Segments
+from genba.coordination.scheduler.session_plan import SegmentState, SessionPlan
 from genba.domain.errors import DiskFullError, GenbaError, GitError, UnavailableError
-from genba.domain.fleet.records import Cause, FleetSession, PartOrder
+from genba.domain.fleet.records import Cause, FleetSession, SegmentOrder
 from genba.domain.ports import Steps
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.tasks.task import StatusChange, TaskDraft, TaskStatus
@@ -48,10 +48,10 @@ async def test_a_closure_that_the_machine_has_no_room_for_runs_on(fleet: FleetBo
     lines: list[str] = []
     woken = asyncio.Event()
 
-    async def close(_order: PartOrder) -> None:
+    async def close(_order: SegmentOrder) -> None:
         raise trouble
 
-    closing = Closing(fleet, close, lambda _order, reason: lines.append(reason), woken.set)
+    closing = Closures(fleet, close, lambda _order, reason: lines.append(reason), woken.set)
     landed = in_review(fleet.board, fleet, reviewed=False)
     await closing.begin(closure_of(landed, landed.part + 1, "c1"), "here", "h")
     await asyncio.wait_for(woken.wait(), 30)
@@ -64,11 +64,11 @@ async def test_a_closure_rests_longer_each_time_that_there_is_no_room_for_it(fle
     began: list[float] = []
     woken = asyncio.Event()
 
-    async def close(_order: PartOrder) -> None:
+    async def close(_order: SegmentOrder) -> None:
         began.append(asyncio.get_running_loop().time())
         raise DiskFullError("the disk is full")
 
-    closing = Closing(fleet, close, lambda _order, _reason: None, woken.set)
+    closing = Closures(fleet, close, lambda _order, _reason: None, woken.set)
     landed = in_review(fleet.board, fleet, reviewed=False)
     closure = closure_of(landed, landed.part + 1, "c1")
     await closing.begin(closure, "here", "h")
@@ -86,10 +86,10 @@ async def test_a_closure_that_nobody_foresaw_the_end_of_is_told(fleet: FleetBoar
     lines: list[str] = []
     woken = asyncio.Event()
 
-    async def close(_order: PartOrder) -> None:
+    async def close(_order: SegmentOrder) -> None:
         raise RuntimeError("nobody foresaw this")
 
-    closing = Closing(fleet, close, lambda _order, reason: lines.append(reason), woken.set)
+    closing = Closures(fleet, close, lambda _order, reason: lines.append(reason), woken.set)
     landed = in_review(fleet.board, fleet, reviewed=False)
     await closing.begin(closure_of(landed, landed.part + 1, "c1"), "here", "h")
     await asyncio.wait_for(woken.wait(), 30)
@@ -107,12 +107,12 @@ async def test_a_closure_that_fails_when_the_task_is_done_leaves_a_session_that_
     done = StatusChange(to=TaskStatus.DONE, actor=ORCHESTRATOR, commit="c1", finalized="merged")
 
     async def prepare(
-        _order: PartOrder, _session: FleetSession, _plan: SessionPlan, _kept: PartState | None, _steps: Steps
+        _order: SegmentOrder, _session: FleetSession, _plan: SessionPlan, _kept: SegmentState | None, _steps: Steps
     ) -> None:
         await asyncio.to_thread(fleet.board.change_status, session.task, done)  # by the other one
         raise error
 
-    parts = Parts(fleet, prepare, lambda _task, _agent: "", lambda _result, _order: None)  # type: ignore[arg-type]
+    parts = Segments(fleet, prepare, lambda _task, _agent: "", lambda _result, _order: None)  # type: ignore[arg-type]
     closure = closure_of(session, session.part, "c1")
     await parts.carry_out(msgspec.json.encode(closure).decode(), None)  # type: ignore[arg-type]
 

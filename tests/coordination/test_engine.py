@@ -17,7 +17,7 @@ from genba.blackboard.database.connect import open_store
 from genba.blackboard.database.schema import metadata
 from genba.coordination.engine.durable_engine import MERGES, Engine, Handler, Workflow, sessions_queue
 from genba.coordination.engine.engine_database import EngineDatabase
-from genba.coordination.engine.engine_log import News
+from genba.coordination.engine.engine_log import EngineEvent
 from genba.coordination.engine.executor_lock import FileLock
 from genba.domain.errors import ConfigurationError, RateLimited, StateConflictError, UnexpectedError
 from genba.domain.ports import Steps
@@ -132,7 +132,7 @@ async def test_a_handler_that_fails_leaves_its_words(opened: Open, capfd: pytest
             raise StateConflictError("the branch is gone", hint="make it again")
         raise ZeroDivisionError(payload)
 
-    news: list[News] = []
+    news: list[EngineEvent] = []
     engine = await opened(part, say=news.append)
     await put(engine, "house", "foreign")
     context, foreign = await ended(engine, "house"), await ended(engine, "foreign")
@@ -287,7 +287,7 @@ async def test_a_cancelled_run_is_stopped_at_once_and_stays_cancelled(
     opened: Open, capfd: pytest.CaptureFixture[str]
 ) -> None:
     workshop = Workshop()
-    news: list[News] = []
+    news: list[EngineEvent] = []
     engine = await opened(workshop.part, workers=1, say=news.append)
     await put(engine, "running", "waiting")
     await began(workshop, "running")

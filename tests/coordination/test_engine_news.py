@@ -8,7 +8,7 @@ import pytest
 from dbos import error as faults
 from sqlalchemy.exc import OperationalError
 
-from genba.coordination.engine.engine_log import News, quieten
+from genba.coordination.engine.engine_log import EngineEvent, quieten
 from genba.domain.errors import GitError
 
 CUT = OperationalError("SELECT 1", {}, sqlite3.OperationalError("server closed the connection\nThis probably means"))
@@ -18,7 +18,7 @@ NOT_BEGUN = faults.DBOSRecoveryError("a workflow", "nobody knows its kind")
 
 
 async def heard(error: Exception, *, words_only: bool) -> list[str]:
-    logger, heard = logging.getLogger("dbos"), list[News]()
+    logger, heard = logging.getLogger("dbos"), list[EngineEvent]()
     before = (logger.handlers[:], logger.level, logger.propagate)
     try:
         quieten(asyncio.get_running_loop(), heard.append)

@@ -6,8 +6,8 @@ import pytest
 
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.blackboard.tasks.board import Blackboard
-from genba.coordination.merge_queue.queue import MergeTurn
-from genba.domain.fleet.merge_queue import TurnOrder, TurnReport
+from genba.coordination.merge_queue.queue import MergeQueue
+from genba.domain.fleet.merge_queue import QueuePassOrder, QueuePassReport
 from genba.domain.fleet.records import EntryStatus, MergeEntry
 from genba.domain.tasks.task import Priority, StatusChange, TaskDraft, TaskStatus
 from genba.testing.conformance import a_verification
@@ -35,9 +35,9 @@ class Board:
         self.fleet.enqueue_merge(entry)
         return task
 
-    async def run(self, steps: Remembered | None = None, batch: int = 1) -> TurnReport:
-        turn = MergeTurn(self.fleet, self.floor.target, self.floor.verify, self.floor.news.append)
-        return await turn.run(TurnOrder(target="main", batch=batch), steps or Remembered())
+    async def run(self, steps: Remembered | None = None, batch: int = 1) -> QueuePassReport:
+        turn = MergeQueue(self.fleet, self.floor.target, self.floor.verify, self.floor.news.append)
+        return await turn.run(QueuePassOrder(target="main", batch=batch), steps or Remembered())
 
     def row(self, task: int) -> MergeEntry:
         return next(row for row in self.fleet.entries(open_only=False) if row.task == task)

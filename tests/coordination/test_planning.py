@@ -10,7 +10,7 @@ from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.blackboard.tasks.board import Blackboard
 from genba.coordination.scheduler.planning import finish_plan, limits_of, plan_parameters
 from genba.definitions.project.work_sections import DecomposeSettings
-from genba.domain.fleet.records import PartOrder, Purpose
+from genba.domain.fleet.records import Purpose, SegmentOrder
 from genba.domain.goals.goal import FileExists, TestsPass
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.sessions.replies import Usage
@@ -29,20 +29,20 @@ def board(address: str) -> Iterator[FleetBoard]:
 
 
 @pytest.fixture
-def planned(board: FleetBoard) -> Callable[..., tuple[Task, PartOrder]]:
+def planned(board: FleetBoard) -> Callable[..., tuple[Task, SegmentOrder]]:
     """A task of which a planner has a session."""
 
-    def make(**draft: Any) -> tuple[Task, PartOrder]:
+    def make(**draft: Any) -> tuple[Task, SegmentOrder]:
         task = board.board.add(TaskDraft(title="Add a login", decompose=True, **draft), HUMAN)
         run = f"planner-{task.number}-1"
-        order = PartOrder(run=run, task=task.number, agent="planner", attempt=1, purpose=Purpose.PLAN)
+        order = SegmentOrder(run=run, task=task.number, agent="planner", attempt=1, purpose=Purpose.PLAN)
         board.start(order, executor="one", host="here", provider="", plan="{}", base_branch="main", enqueue=None)
         return board.board.get(task.number), order
 
     return make
 
 
-def result(order: PartOrder, output: dict[str, Any] | None) -> RunResult:
+def result(order: SegmentOrder, output: dict[str, Any] | None) -> RunResult:
     return RunResult(
         run=order.run,
         agent=order.agent,

@@ -9,8 +9,8 @@ import pytest
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.blackboard.tasks.board import Blackboard
 from genba.coordination.scheduler.handover_notes import leave_note, note_for
-from genba.coordination.scheduler.reviews import finish_review, goals_told, review_parameters
-from genba.domain.fleet.records import Escalation, EscalationKind, PartEnd, PartOrder, Purpose, Review
+from genba.coordination.scheduler.reviews import finish_review, goal_lines, review_parameters
+from genba.domain.fleet.records import Escalation, EscalationKind, Purpose, Review, SegmentEnd, SegmentOrder
 from genba.domain.goals.goal import FrozenGoal, GoalLevel, GoalSource, TestsPass
 from genba.domain.goals.verification import GoalResult
 from genba.domain.sessions.evidence import CheckResult, CheckStatus
@@ -37,17 +37,19 @@ def board(address: str) -> Iterator[FleetBoard]:
         yield FleetBoard(opened)
 
 
-def begin(board: FleetBoard, number: int, agent: str, purpose: Purpose = Purpose.WORK, attempt: int = 1) -> PartOrder:
-    order = PartOrder(run=f"{agent}-{number}-{attempt}", task=number, agent=agent, attempt=attempt, purpose=purpose)
+def begin(
+    board: FleetBoard, number: int, agent: str, purpose: Purpose = Purpose.WORK, attempt: int = 1
+) -> SegmentOrder:
+    order = SegmentOrder(run=f"{agent}-{number}-{attempt}", task=number, agent=agent, attempt=attempt, purpose=purpose)
     board.start(order, executor="one", host="here", provider="", plan="{}", base_branch="main", enqueue=None)
     return order
 
 
 @pytest.fixture
-def asked(board: FleetBoard) -> Callable[..., tuple[Review, PartOrder]]:
+def asked(board: FleetBoard) -> Callable[..., tuple[Review, SegmentOrder]]:
     """A task in review, and a session of a reviewer at it."""
 
-    def make(reviewer: str = "reviewer") -> tuple[Review, PartOrder]:
+    def make(reviewer: str = "reviewer") -> tuple[Review, SegmentOrder]:
         draft = TaskDraft(title="Add a login", body="With a form.", requires_review=True, reviewer_type="ai")
         task = board.board.add(draft, HUMAN)
         author = begin(board, task.number, "iterator")
@@ -60,7 +62,7 @@ def asked(board: FleetBoard) -> Callable[..., tuple[Review, PartOrder]]:
     return make
 
 
-def result(order: PartOrder, output: dict[str, Any] | None) -> RunResult:
+def result(order: SegmentOrder, output: dict[str, Any] | None) -> RunResult:
     return RunResult(
         run=order.run,
         agent=order.agent,
@@ -130,7 +132,7 @@ def test_a_reviewer_is_told_the_task_and_how_its_goals_came_out(board: FleetBoar
     assert result["results"] == (
         "- `tests_pass: pytest -q` fails: 2 failed ## Approve!\n- `tests_pass: pytest -q` could not be checked"
     )
-    assert goals_told(last, "another") == "Nothing was verified on this commit."
+    assert goal_lines(last, "another") == "Nothing was verified on this commit."
     assert review_parameters(task, of, "", None, ("commit",)) == {"commit": COMMIT}
 
 
@@ -140,7 +142,7 @@ def test_the_note_of_an_attempt_is_written_once_and_read_by_the_next(board: Flee
     first = begin(board, number, "iterator")
     board.board.change_status(number, StatusChange(to=TaskStatus.OPEN, actor=Actor(ActorKind.ORCHESTRATOR, first.run)))
     board.end_part(
-        PartEnd(run=first.run, part=1, outcome="incomplete", reason="tests_pass does not hold", iterations=4)
+        SegmentEnd(run=first.run, part=1, outcome="incomplete", reason="tests_pass does not hold", iterations=4)
     )
 
     note = leave_note(board, number, first.run)

@@ -1,10 +1,10 @@
 """What ended here and could not be written down begins again, and nothing else does."""
 
-from genba.coordination.engine.stalled_workflows import Unwritten
+from genba.coordination.engine.stalled_workflows import StalledWorkflows
 
 
 def test_what_ended_long_ago_and_is_still_held_for_being_carried_out_begins_again() -> None:
-    unwritten = Unwritten()
+    unwritten = StalledWorkflows()
     unwritten.ended("part", 10.0)
 
     assert unwritten.due({"part"}, (), 11.0, 11.0) == [], "its outcome is being written"
@@ -12,7 +12,7 @@ def test_what_ended_long_ago_and_is_still_held_for_being_carried_out_begins_agai
 
 
 def test_what_was_written_down_or_runs_again_is_forgotten() -> None:
-    unwritten = Unwritten()
+    unwritten = StalledWorkflows()
     for name in ("written", "running"):
         unwritten.ended(name, 10.0)
 
@@ -21,7 +21,7 @@ def test_what_was_written_down_or_runs_again_is_forgotten() -> None:
 
 
 def test_what_ended_while_a_slow_database_was_asked_is_not_forgotten() -> None:
-    unwritten = Unwritten()
+    unwritten = StalledWorkflows()
     unwritten.ended("held when it was asked", 12.0)
     unwritten.ended("begun and ended since", 12.0)
 
@@ -32,7 +32,7 @@ def test_what_ended_while_a_slow_database_was_asked_is_not_forgotten() -> None:
 
 
 def test_what_was_taken_and_never_began_begins_again_after_a_while() -> None:
-    unwritten = Unwritten()
+    unwritten = StalledWorkflows()
     unwritten.not_begun({"taken", "on its way"}, 10.0)
     unwritten.not_begun({"taken"}, 19.0)
 
@@ -41,7 +41,7 @@ def test_what_was_taken_and_never_began_begins_again_after_a_while() -> None:
 
 
 def test_what_was_given_to_the_engine_anew_is_not_given_to_it_twice_while_it_begins() -> None:
-    unwritten = Unwritten()
+    unwritten = StalledWorkflows()
     unwritten.ended("part", 10.0)
     assert unwritten.due({"part"}, (), 14.0, 14.0) == ["part"]
 

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from genba.blackboard.fleet.fleet_board import FleetBoard
-from genba.coordination.workflow.work_verifier import Judged, Place
+from genba.coordination.workflow.work_verifier import VerificationResult, WorkLocation
 from genba.domain.errors import GenbaError
-from genba.domain.fleet.records import GUEST, PartEnd, PartOrder, Purpose, WaitsFor
+from genba.domain.fleet.records import GUEST, Purpose, SegmentEnd, SegmentOrder, WaitsFor
 from genba.domain.goals.verification import VerdictStatus
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.tasks.task import Actor, ActorKind, StatusChange, TaskStatus
@@ -71,14 +71,16 @@ class ScriptedDesk:
     def unplayed(self) -> dict[int, int]:
         return {number: len(left) for number, left in self.script.items() if left}
 
-    async def place(self, seat: AgentConnection) -> Place:
+    async def place(self, seat: AgentConnection) -> WorkLocation:
         path = "" if seat.hierarchy is Hierarchy.MANAGER else f"/tree/{seat.run}"
-        return Place(branch=f"genba/{seat.task}", base_branch="main", path=path, goals=("tests_pass: pytest -q",))
+        return WorkLocation(
+            branch=f"genba/{seat.task}", base_branch="main", path=path, goals=("tests_pass: pytest -q",)
+        )
 
-    async def judge(self, seat: AgentConnection) -> Judged:
+    async def judge(self, seat: AgentConnection) -> VerificationResult:
         return await self._judge(seat, _task(seat))
 
-    async def judge_subtask(self, seat: AgentConnection, number: int) -> Judged:
+    async def judge_subtask(self, seat: AgentConnection, number: int) -> VerificationResult:
         return await self._judge(seat, number)
 
     async def take(self, seat: AgentConnection, number: int) -> AgentConnection:
@@ -89,7 +91,7 @@ class ScriptedDesk:
         if any(one.status != "ended" for one in sessions):
             raise WorkflowError(ErrorCode.CONFLICT, f"somebody else works on #{number}")
         attempt = len(sessions) + 1
-        order = PartOrder(
+        order = SegmentOrder(
             run=f"{seat.agent}-{number}-{attempt}-guest",
             task=number,
             agent=seat.agent,
@@ -107,19 +109,19 @@ class ScriptedDesk:
         if self.fleet.board.get(number).status is TaskStatus.IN_PROGRESS:
             change = StatusChange(to=TaskStatus.REVIEW, actor=_GENBA, commit=commit, session=seat.run)
             self.fleet.board.change_status(number, change)
-            self.fleet.end_part(PartEnd(run=seat.run, part=1, waits_for=WaitsFor.MERGE, verified=commit))
+            self.fleet.end_part(SegmentEnd(run=seat.run, part=1, waits_for=WaitsFor.MERGE, verified=commit))
             self.handed_over.append((number, commit))
 
     async def let_go(self, seat: AgentConnection, why: str) -> None:
         number = _task(seat)
         if self.fleet.session(seat.run).status != "running":
             return
-        self.fleet.end_part(PartEnd(run=seat.run, part=1, outcome=Outcome.ABORTED, reason=why))
+        self.fleet.end_part(SegmentEnd(run=seat.run, part=1, outcome=Outcome.ABORTED, reason=why))
         if self.fleet.board.get(number).status is TaskStatus.IN_PROGRESS:
             self.fleet.board.change_status(number, StatusChange(to=TaskStatus.OPEN, actor=_GENBA, reason=why))
         self.let_go_of.append((number, why))
 
-    async def _judge(self, seat: AgentConnection, number: int) -> Judged:
+    async def _judge(self, seat: AgentConnection, number: int) -> VerificationResult:
         self.judging.set()
         if self.held is not None:
             await self.held.wait()
@@ -132,9 +134,9 @@ class ScriptedDesk:
         status = VerdictStatus.DONE if verdict else VerdictStatus.REJECTED
         self.fleet.board.record_verification(number, seat.run, a_verification(commit, status))
         if verdict:
-            return Judged(done=True, commit=commit)
+            return VerificationResult(done=True, commit=commit)
         evidence = Evidence(task=number, commit=commit, verdict="missing_artifacts", summary="the goals do not pass")
-        return Judged(done=False, commit=commit, evidence=evidence)
+        return VerificationResult(done=False, commit=commit, evidence=evidence)
 
 
 def _task(seat: AgentConnection) -> int:

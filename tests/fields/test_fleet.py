@@ -12,9 +12,18 @@ from genba.definitions.project.project import load_project
 from genba.definitions.project.work_sections import FleetSettings
 from genba.domain.errors import ConfigurationError
 from genba.domain.fleet.merge_queue import MergeHistory, Work
-from genba.domain.fleet.records import EntryStatus, FleetSnapshot, Ledger, Purpose, Resources, Spent, WaitsFor
+from genba.domain.fleet.records import Cost, EntryStatus, FleetSnapshot, Purpose, Resources, SpendingTotals, WaitsFor
 from genba.domain.tasks.task import Priority
-from genba.judgement.scheduling.actions import AskReview, Continue, CreateParts, Escalate, Move, RejectPlan, Start, Turn
+from genba.judgement.scheduling.actions import (
+    AskReview,
+    Continue,
+    CreateSubtasks,
+    Escalate,
+    RejectPlan,
+    RunQueue,
+    SchedulerAction,
+    Start,
+)
 from genba.judgement.scheduling.queue_order import next_batch
 from genba.judgement.scheduling.spending import allowance
 from tests.judgement.fleets import (
@@ -47,7 +56,7 @@ class Settings:
         (self.root / ".genba/config.yaml").write_text(text, encoding="utf-8")
         return load_project(self.root).fleet
 
-    def moves(self, text: str, here: FleetSnapshot, **about_me: Any) -> tuple[Move, ...]:
+    def moves(self, text: str, here: FleetSnapshot, **about_me: Any) -> tuple[SchedulerAction, ...]:
         output = self.read(text)
         return decide(here, output, **({"workers": output.work.workers} | about_me))
 
@@ -221,8 +230,8 @@ def test_work_goes_back_to_its_author_a_number_of_rounds(config: Settings) -> No
 def test_a_target_that_was_in_the_way_is_tried_again_after_a_while(config: Settings) -> None:
     stuck = entry(1, EntryStatus.STUCK, finished_at="2026-03-01T11:59:50.000000Z")
     here = field(in_review(1), sessions=(verified(1),), entries=(stuck,))
-    assert none(Turn, config.moves("merge: {retry_seconds: 60}\n", here))
-    assert only(Turn, config.moves("merge: {retry_seconds: 5}\n", here)).target == "main"
+    assert none(RunQueue, config.moves("merge: {retry_seconds: 60}\n", here))
+    assert only(RunQueue, config.moves("merge: {retry_seconds: 5}\n", here)).target == "main"
 
 
 def test_the_target_is_read_from_the_remote_that_all_hosts_share(project: Project, tmp_path: Path) -> None:
@@ -272,7 +281,7 @@ def test_the_planner_of_the_project_plans(config: Settings) -> None:
 def test_a_plan_is_approved_by_a_person_or_by_policy(config: Settings) -> None:
     here = field(task(1, decompose=True), plans=(plan(1),))
     assert only(Escalate, config.moves("decompose: {}\n", here))
-    assert only(CreateParts, config.moves("decompose: {approval: auto}\n", here)).plan == 7
+    assert only(CreateSubtasks, config.moves("decompose: {approval: auto}\n", here)).plan == 7
 
 
 def test_tasks_of_a_type_are_taken_apart(config: Settings) -> None:
@@ -288,7 +297,7 @@ def test_tasks_with_a_label_are_taken_apart(config: Settings) -> None:
 def test_a_plan_has_no_more_parts_than_allowed(config: Settings) -> None:
     here = field(task(1, decompose=True), plans=(plan(1, parts=4),))
     assert only(RejectPlan, config.moves("decompose: {approval: auto, max_parts: 3}\n", here))
-    assert only(CreateParts, config.moves("decompose: {approval: auto, max_parts: 4}\n", here))
+    assert only(CreateSubtasks, config.moves("decompose: {approval: auto, max_parts: 4}\n", here))
 
 
 def test_parts_of_parts_are_taken_apart_down_to_a_depth(config: Settings) -> None:
@@ -299,9 +308,9 @@ def test_parts_of_parts_are_taken_apart_down_to_a_depth(config: Settings) -> Non
 
 # ── budget and gc ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-SPENT = Ledger(
-    project=Spent(cost_usd=4), today=Spent(cost_usd=4), by_agent_today={"iterator": Spent(cost_usd=4)},
-    by_task={1: Spent(cost_usd=4)},
+SPENT = SpendingTotals(
+    project=Cost(cost_usd=4), today=Cost(cost_usd=4), by_agent_today={"iterator": Cost(cost_usd=4)},
+    by_task={1: Cost(cost_usd=4)},
 )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from genba.coordination.scheduler.session_plan import SessionPlan
 from genba.coordination.workflow.runs import RunWorkflow
 from genba.coordination.workflow.work_verifier import WorkVerifier
 from genba.definitions.project.goal_text import read_goals
-from genba.domain.fleet.records import PartOrder
+from genba.domain.fleet.records import SegmentOrder
 from genba.domain.goals.goal import Goal
 from genba.domain.tasks.task import TaskDraft
 from genba.domain.workflow.actions import AgentConnection, ErrorCode, Hierarchy, WorkflowError
@@ -53,7 +53,7 @@ class LiveRoom:
     async def seated(self) -> AgentConnection:
         number = await self.open_task()
         run = f"asker-{number}-1-abcdef"
-        order = PartOrder(run=run, task=number, agent="asker", attempt=1)
+        order = SegmentOrder(run=run, task=number, agent="asker", attempt=1)
         definition = self.context.registry.load("asker")
         branch = f"genba/{number}-a-task"
         plan = SessionPlan(definition=definition, parameters={"issue": number}, branch=branch, base_branch="main")

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 from genba.blackboard.tasks.history import CHANGES
 from genba.coordination.workflow.answers import Caller
 from genba.definitions.project.work_sections import FleetSettings, WorkflowSettings
-from genba.domain.fleet.records import PartEnd, Purpose
+from genba.domain.fleet.records import Purpose, SegmentEnd
 from genba.domain.tasks.task import StatusChange, TaskStatus
 from genba.domain.workflow.actions import ErrorCode, Tool
 from genba.testing.conformance import a_verification
@@ -106,7 +106,7 @@ class Clients(RuleBasedStateMachine):
         run = context.begin(number)
         context.board.record_verification(number, run, a_verification("c9"))
         context.board.change_status(number, StatusChange(to=TaskStatus.REVIEW, actor=ORCHESTRATOR, commit="c9"))
-        context.fleet.end_part(PartEnd(run=run, part=1, outcome="completed", verified="c9"))
+        context.fleet.end_part(SegmentEnd(run=run, part=1, outcome="completed", verified="c9"))
         return int(context.fleet.ask_review(number, "c9", "ai").task)
 
     @rule(

@@ -8,7 +8,7 @@ from genba.connections.git.repository.layout import RepositoryLayout, is_folder
 from genba.connections.git.worktrees.housekeeping import GitHousekeeping, Piece
 from genba.connections.git.worktrees.worktrees import GitWorkingTrees
 from genba.domain.sessions.workspaces import Workspace
-from genba.domain.tasks.housekeeping import RunFact
+from genba.domain.tasks.housekeeping import SessionLeftovers
 from tests.git.conftest import Floor, request
 from tests.project import Project
 
@@ -16,9 +16,9 @@ BRANCH = "genba/1-work"
 LATER = 60.0
 
 
-def over(workspace: Workspace, **fields: object) -> dict[str, RunFact]:
+def over(workspace: Workspace, **fields: object) -> dict[str, SessionLeftovers]:
     values = {"run": workspace.run, "over": True, "why": "#1 is done", "task": 1, "branch": workspace.branch}
-    return {workspace.run: RunFact(**{**values, "base_branch": workspace.base_branch, **fields})}  # type: ignore[arg-type]
+    return {workspace.run: SessionLeftovers(**{**values, "base_branch": workspace.base_branch, **fields})}  # type: ignore[arg-type]
 
 
 def reachable(project: Project) -> set[str]:
@@ -108,7 +108,7 @@ async def test_a_branch_that_an_open_task_builds_on_stays(project: Project) -> N
     trees = GitWorkingTrees(layout)
     workspace = await trees.open(request(BRANCH))
     trees.release()
-    part = RunFact(run="part", over=False, why="#2 is open", task=2, branch="genba/2-part", base_branch=BRANCH)
+    part = SessionLeftovers(run="part", over=False, why="#2 is open", task=2, branch="genba/2-part", base_branch=BRANCH)
 
     went, _ = await clear(
         GitHousekeeping(layout, {**over(workspace, base_branch=""), "part": part}, time.time() + LATER)

@@ -19,8 +19,8 @@ from genba.domain.fleet.records import (
     WaitsFor,
 )
 from genba.domain.tasks.task import Task, TaskStatus
-from genba.judgement.scheduling.actions import Agent, Move, Start, Wait, WorkerContext
-from genba.judgement.scheduling.dispatch import moves
+from genba.judgement.scheduling.actions import Agent, SchedulerAction, Start, Wait, WorkerContext
+from genba.judgement.scheduling.dispatch import scheduler_actions
 
 M = TypeVar("M")
 
@@ -107,25 +107,25 @@ def me(**more: Any) -> WorkerContext:
     return WorkerContext(**{"executor": "here", "host": "laptop", "workers": 4, "agents": AGENTS, **more})
 
 
-def decide(here: FleetSnapshot, told: FleetSettings | None = None, **about_me: Any) -> tuple[Move, ...]:
-    return moves(here, told or FleetSettings(), me(**about_me))
+def decide(here: FleetSnapshot, told: FleetSettings | None = None, **about_me: Any) -> tuple[SchedulerAction, ...]:
+    return scheduler_actions(here, told or FleetSettings(), me(**about_me))
 
 
-def only(kind: type[M], found: tuple[Move, ...]) -> M:
+def only(kind: type[M], found: tuple[SchedulerAction, ...]) -> M:
     """The one move of this kind."""
     these = [move for move in found if isinstance(move, kind)]
     assert len(these) == 1, found
     return these[0]
 
 
-def none(kind: type[Any], found: tuple[Move, ...]) -> bool:
+def none(kind: type[Any], found: tuple[SchedulerAction, ...]) -> bool:
     return not any(isinstance(move, kind) for move in found)
 
 
-def wait_of(number: int, found: tuple[Move, ...]) -> Wait:
+def wait_of(number: int, found: tuple[SchedulerAction, ...]) -> Wait:
     return next(move for move in found if isinstance(move, Wait) and move.task == number)
 
 
-def started(found: tuple[Move, ...]) -> list[int]:
+def started(found: tuple[SchedulerAction, ...]) -> list[int]:
     """The tasks of the sessions that begin, in order."""
     return [move.task for move in found if isinstance(move, Start)]

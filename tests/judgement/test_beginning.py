@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from genba.domain.errors import ConfigurationError, GitError
-from genba.domain.fleet.records import EscalationKind, FleetSnapshot, Ledger, Purpose, Spent, WaitsFor
+from genba.domain.fleet.records import Cost, EscalationKind, FleetSnapshot, Purpose, SpendingTotals, WaitsFor
 from genba.domain.problems import Problem
 from genba.domain.tasks.task import TaskStatus
-from genba.judgement.scheduling.actions import CreateParts, Escalate, RejectPlan, Start, WaitReason
-from genba.judgement.scheduling.attempts import HOPELESS, told
+from genba.judgement.scheduling.actions import CreateSubtasks, Escalate, RejectPlan, Start, WaitReason
+from genba.judgement.scheduling.attempts import HOPELESS, error_text
 from genba.judgement.scheduling.spending import allowance
 from tests.judgement.fleets import (
     COMMIT,
@@ -85,7 +85,7 @@ def test_the_same_agent_tries_again_and_then_another() -> None:
 
 def test_after_the_attempts_a_person_decides_with_all_that_was_tried() -> None:
     failures = (failure(1, 1), failure(1, 2), failure(1, 3, agent="builder", reason="lint_passes failed"))
-    here = field(task(1), failures={1: failures}, ledger=Ledger(by_task={1: Spent(cost_usd=2.5, tokens=10)}))
+    here = field(task(1), failures={1: failures}, ledger=SpendingTotals(by_task={1: Cost(cost_usd=2.5, tokens=10)}))
     found = only(Escalate, decide(here))
     told_ = found.escalation
     assert (told_.kind, found.blocker is not None) == (EscalationKind.ATTEMPTS, True)
@@ -128,9 +128,9 @@ def test_a_failure_that_is_still_to_come_by_the_clock_holds_nobody_off() -> None
 
 
 def test_what_trying_again_cannot_help_goes_to_a_person_at_once() -> None:
-    broken = told(ConfigurationError((Problem("agent.json", "name", "is missing"),)))
+    broken = error_text(ConfigurationError((Problem("agent.json", "name", "is missing"),)))
     assert broken.startswith(HOPELESS)
-    assert told(GitError("git said no")) == "git said no"
+    assert error_text(GitError("git said no")) == "git said no"
     here = field(task(1), failures={1: (failure(1, 1, reason=broken),)})
     assert "cannot be run: agent.json" in only(Escalate, decide(here)).escalation.question
 
@@ -159,7 +159,7 @@ def test_parts_that_are_deep_enough_are_not_taken_apart_further() -> None:
 
 
 def test_by_policy_the_parts_of_a_plan_are_created() -> None:
-    found = only(CreateParts, decide(field(task(1, decompose=True), plans=(plan(1),)), PLANNED))
+    found = only(CreateSubtasks, decide(field(task(1, decompose=True), plans=(plan(1),)), PLANNED))
     assert (found.plan, found.task) == (7, 1)
 
 
@@ -172,7 +172,7 @@ def test_a_person_sees_the_plan_before_its_parts_are_created() -> None:
     assert wait_of(1, decide(waiting)).kind is WaitReason.PERSON
     yes = asked(1, EscalationKind.PLAN, "approved", evidence={"plan": 7})
     approved = field(task(1, decompose=True), plans=(plan(1),), escalations=(yes,))
-    assert only(CreateParts, decide(approved)).plan == 7
+    assert only(CreateSubtasks, decide(approved)).plan == 7
 
 
 def test_a_plan_that_a_person_rejects_is_made_again_with_the_reason() -> None:
@@ -258,7 +258,7 @@ def _under_review(author: str = "iterator", approved: str = "", **more: Any) -> 
 
 
 def test_a_task_whose_budget_is_used_up_goes_to_a_person() -> None:
-    spent = Ledger(by_task={1: Spent(cost_usd=3.0)})
+    spent = SpendingTotals(by_task={1: Cost(cost_usd=3.0)})
     found = only(Escalate, decide(field(task(1), ledger=spent), settings(budget={"task_usd": 3})))
     assert found.escalation.kind is EscalationKind.BUDGET
     own = field(task(1, budget_usd=4), ledger=spent)
@@ -266,7 +266,7 @@ def test_a_task_whose_budget_is_used_up_goes_to_a_person() -> None:
 
 
 def test_a_budget_of_the_day_stops_everybody_until_midnight_and_is_told_once() -> None:
-    here = field(task(1), task(2), ledger=Ledger(today=Spent(cost_usd=10)))
+    here = field(task(1), task(2), ledger=SpendingTotals(today=Cost(cost_usd=10)))
     found = decide(here, settings(budget={"day_usd": 10}))
     assert none(Start, found)
     assert none(Escalate, found)
@@ -274,21 +274,23 @@ def test_a_budget_of_the_day_stops_everybody_until_midnight_and_is_told_once() -
 
 
 def test_the_budget_of_the_project_stops_everybody() -> None:
-    here = field(task(1), ledger=Ledger(project=Spent(cost_usd=10)))
+    here = field(task(1), ledger=SpendingTotals(project=Cost(cost_usd=10)))
     assert "budget.project_usd" in wait_of(0, decide(here, settings(budget={"project_usd": 10}))).why
 
 
 def test_the_budget_of_an_agent_stops_that_agent() -> None:
-    here = field(task(1), task(2, assignee="builder"), ledger=Ledger(by_agent_today={"iterator": Spent(cost_usd=2)}))
+    here = field(
+        task(1), task(2, assignee="builder"), ledger=SpendingTotals(by_agent_today={"iterator": Cost(cost_usd=2)})
+    )
     found = decide(here, settings(budget={"agent_day_usd": 2}))
     assert only(Start, found).task == 2
     assert wait_of(1, found).kind is WaitReason.BUDGET
 
 
 def test_a_session_may_spend_what_the_tightest_budget_leaves() -> None:
-    spent = Ledger(
-        project=Spent(cost_usd=50), today=Spent(cost_usd=8), by_agent_today={"iterator": Spent(cost_usd=1)},
-        by_task={1: Spent(cost_usd=0.5)},
+    spent = SpendingTotals(
+        project=Cost(cost_usd=50), today=Cost(cost_usd=8), by_agent_today={"iterator": Cost(cost_usd=1)},
+        by_task={1: Cost(cost_usd=0.5)},
     )  # fmt: skip
     here = field(task(1), ledger=spent)
     assert allowance(here, settings(), here.tasks[1], "iterator") is None

@@ -6,12 +6,12 @@ import pytest
 
 from genba.domain.fleet.records import (
     Cause,
+    Cost,
     EntryStatus,
     Escalation,
     EscalationKind,
     FleetSession,
-    Ledger,
-    Spent,
+    SpendingTotals,
     WaitsFor,
 )
 from genba.domain.sessions.loop_state import ANSWER
@@ -22,8 +22,8 @@ from genba.judgement.scheduling.actions import (
     Continue,
     EndSession,
     Escalate,
-    Move,
     Queue,
+    SchedulerAction,
     Start,
     Wait,
     WaitReason,
@@ -143,7 +143,7 @@ def test_after_the_rounds_a_person_decides_whether_there_is_one_more(status: Ent
     kind = EscalationKind(str(status))
     torn = entry(1, status, paths=("app.py",), detail="boom")
 
-    def with_(*escalations: object) -> tuple[Move, ...]:
+    def with_(*escalations: object) -> tuple[SchedulerAction, ...]:
         return decide(
             field(in_review(1), sessions=(verified(1, rounds=3),), entries=(torn,), escalations=tuple(escalations))
         )
@@ -267,7 +267,7 @@ def _judged(**more: Any) -> FleetSession:
 
 
 def test_a_session_without_budget_asks_a_person_and_goes_on_when_it_is_approved() -> None:
-    spent = Ledger(by_task={1: Spent(cost_usd=5.0)})
+    spent = SpendingTotals(by_task={1: Cost(cost_usd=5.0)})
     waiting = session(1, waits_for=WaitsFor.BUDGET)
     here = field(task(1, status=TaskStatus.IN_PROGRESS, budget_usd=4), sessions=(waiting,), ledger=spent)
     escalated = only(Escalate, decide(here))
@@ -279,7 +279,7 @@ def test_a_session_without_budget_asks_a_person_and_goes_on_when_it_is_approved(
 
 
 def test_a_session_without_budget_goes_on_when_the_budget_is_raised() -> None:
-    spent = Ledger(by_task={1: Spent(cost_usd=5.0)})
+    spent = SpendingTotals(by_task={1: Cost(cost_usd=5.0)})
     here = field(task(1, budget_usd=20), sessions=(session(1, waits_for=WaitsFor.BUDGET),), ledger=spent)
     assert only(Continue, decide(here)).reason == "there is budget again"
 
@@ -287,7 +287,7 @@ def test_a_session_without_budget_goes_on_when_the_budget_is_raised() -> None:
 def test_a_session_that_the_budget_of_the_day_parked_goes_on_tomorrow() -> None:
     here = field(
         task(1, status=TaskStatus.IN_PROGRESS), sessions=(session(1, waits_for=WaitsFor.BUDGET),),
-        ledger=Ledger(today=Spent(cost_usd=9)),
+        ledger=SpendingTotals(today=Cost(cost_usd=9)),
     )  # fmt: skip
     assert wait_of(1, decide(here, settings(budget={"day_usd": 9}))).until == "2026-03-02T00:00:00.000000Z"
 
@@ -310,7 +310,7 @@ def test_work_that_leaves_the_queue_again_and_again_is_put_to_a_person() -> None
     out = entry(1, EntryStatus.WITHDRAWN, detail="genba/1-x is gone", finished_at=NOW)
     result = settings(merge={"rounds": 2})
 
-    def with_(rounds: int, *told_before: Escalation) -> tuple[Move, ...]:
+    def with_(rounds: int, *told_before: Escalation) -> tuple[SchedulerAction, ...]:
         here = field(in_review(1), sessions=(verified(1, rounds=rounds),), entries=(out,), escalations=told_before)
         return decide(here, result)
 
@@ -326,7 +326,7 @@ def test_a_closure_that_fails_is_tried_again_later_each_time_and_then_put_to_a_p
     result = settings(attempts={"backoff_seconds": 10, "max": 3})
     landed = "e" * 40
 
-    def with_(failed_at: str, *told_before: Escalation) -> tuple[Move, ...]:
+    def with_(failed_at: str, *told_before: Escalation) -> tuple[SchedulerAction, ...]:
         tried = verified(1, WaitsFor.MERGE, part=3, reason="the push was refused", heartbeat_at=failed_at)
         merged = entry(1, EntryStatus.MERGED, landed=landed, finished_at="2026-03-01T11:58:00.000000Z")
         return decide(field(in_review(1), sessions=(tried,), entries=(merged,), escalations=told_before), result)
@@ -352,7 +352,7 @@ def test_a_closure_that_fails_is_tried_again_later_each_time_and_then_put_to_a_p
 def test_a_closure_that_met_a_full_disk_is_tried_until_there_is_room_and_nobody_is_asked() -> None:
     result = settings(attempts={"backoff_seconds": 10, "max": 3})
 
-    def with_(failed_at: str) -> tuple[Move, ...]:
+    def with_(failed_at: str) -> tuple[SchedulerAction, ...]:
         cut = verified(1, WaitsFor.RESUME, part=9, reason="the disk is full", heartbeat_at=failed_at)
         merged = entry(1, EntryStatus.MERGED, landed="f00", finished_at="2026-02-01T00:00:00.000000Z")
         return decide(field(in_review(1), sessions=(cut,), entries=(merged,)), result)

@@ -13,8 +13,8 @@ from genba.judgement.scheduling.actions import (
     Escalate,
     Queue,
     Reopen,
+    RunQueue,
     Start,
-    Turn,
     Wait,
     WaitReason,
     Withdraw,
@@ -192,7 +192,7 @@ def test_a_held_task_leaves_the_merge_queue() -> None:
     here = field(in_review(3), held=frozenset({3}), sessions=(verified(3),), entries=(entry(3),))
     found = decide(here)
     assert only(Withdraw, found).entry == 3
-    assert none(Turn, found)
+    assert none(RunQueue, found)
 
 
 def test_when_everybody_is_told_to_leave_nothing_is_done() -> None:
@@ -285,26 +285,26 @@ def test_one_that_has_waited_for_long_keeps_its_paths_free() -> None:
 
 def test_a_target_with_entries_takes_a_turn_unless_it_does_already() -> None:
     here = field(in_review(1), sessions=(verified(1),), entries=(entry(1),))
-    assert only(Turn, decide(here)).target == "main"
-    assert none(Turn, decide(here, turning=frozenset({"main"})))
-    assert only(Turn, decide(here, turning=frozenset({"develop"}))).target == "main"
+    assert only(RunQueue, decide(here)).target == "main"
+    assert none(RunQueue, decide(here, turning=frozenset({"main"})))
+    assert only(RunQueue, decide(here, turning=frozenset({"develop"}))).target == "main"
 
 
 def test_a_turn_that_died_is_taken_again() -> None:
     here = field(in_review(1), sessions=(verified(1),), entries=(entry(1, EntryStatus.MERGING),))
-    assert only(Turn, decide(here, turning=frozenset())).target == "main"
-    assert none(Turn, decide(here))
+    assert only(RunQueue, decide(here, turning=frozenset())).target == "main"
+    assert none(RunQueue, decide(here))
 
 
 def test_a_target_that_was_in_the_way_is_tried_again_after_a_while() -> None:
     stuck = entry(1, EntryStatus.STUCK, detail="a rebase", finished_at="2026-03-01T11:59:50.000000Z")
     here = field(in_review(1), sessions=(verified(1),), entries=(stuck,))
     found = decide(here)
-    assert none(Turn, found)
+    assert none(RunQueue, found)
     assert next_time(found) == "2026-03-01T12:00:05.000000Z"
-    assert only(Turn, decide(here, settings(merge={"retry_seconds": 5}))).target == "main"
+    assert only(RunQueue, decide(here, settings(merge={"retry_seconds": 5}))).target == "main"
     set_back = entry(1, EntryStatus.STUCK, detail="a rebase", finished_at="2026-03-01T18:00:00.000000Z")
-    assert only(Turn, decide(field(in_review(1), sessions=(verified(1),), entries=(set_back,)))).target == "main"
+    assert only(RunQueue, decide(field(in_review(1), sessions=(verified(1),), entries=(set_back,)))).target == "main"
 
 
 @pytest.mark.parametrize("status", [TaskStatus.IN_PROGRESS, TaskStatus.CANCELLED])
@@ -436,7 +436,7 @@ def test_verified_work_without_a_session_that_has_not_landed_is_tried_anew(other
 def test_verified_work_without_a_session_waits_while_it_is_in_the_queue() -> None:
     here = field(in_review(1), sessions=(ended(1),), entries=(entry(1),))
     assert none(Reopen, decide(here))
-    assert only(Turn, decide(here)).target == "main"
+    assert only(RunQueue, decide(here)).target == "main"
 
 
 def test_work_of_a_run_without_the_fleet_waits_in_review_for_a_person() -> None:

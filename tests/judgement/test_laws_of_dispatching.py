@@ -8,21 +8,21 @@ from hypothesis import strategies as st
 
 from genba.definitions.project.work_sections import FleetSettings
 from genba.domain.fleet.records import (
+    Cost,
     EntryStatus,
     EscalationKind,
     Executor,
     FleetSession,
     FleetSnapshot,
-    Ledger,
     ProviderPause,
     Purpose,
     Resources,
-    Spent,
+    SpendingTotals,
     WaitsFor,
 )
 from genba.domain.tasks.task import Priority, Task, TaskStatus
-from genba.judgement.scheduling.actions import Continue, Move, Queue, Start, Wait, WorkerContext
-from genba.judgement.scheduling.dispatch import moves
+from genba.judgement.scheduling.actions import Continue, Queue, SchedulerAction, Start, Wait, WorkerContext
+from genba.judgement.scheduling.dispatch import scheduler_actions
 from tests.judgement.fleets import (
     AGENTS,
     BEFORE,
@@ -117,7 +117,7 @@ REVIEWS = st.lists(
 PLANS = st.lists(st.builds(plan, NUMBERS, status=st.sampled_from(["proposed", "created", "rejected"])), max_size=2).map(
     tuple
 )
-LEDGERS = [Ledger(), Ledger(today=Spent(cost_usd=50)), Ledger(by_task={1: Spent(cost_usd=50)})]
+LEDGERS = [SpendingTotals(), SpendingTotals(today=Cost(cost_usd=50)), SpendingTotals(by_task={1: Cost(cost_usd=50)})]
 
 
 def _executor(name: str, status: str) -> Executor:
@@ -175,7 +175,7 @@ every_field = given(fields(), SETTINGS, EXECUTORS)
 thoroughly = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-def beginning(found: tuple[Move, ...]) -> list[Start | Continue]:
+def beginning(found: tuple[SchedulerAction, ...]) -> list[Start | Continue]:
     return [move for move in found if isinstance(move, Start | Continue)]
 
 
@@ -184,7 +184,7 @@ def beginning(found: tuple[Move, ...]) -> list[Start | Continue]:
 def test_no_more_sessions_begin_than_the_limits_allow(
     here: FleetSnapshot, how: FleetSettings, who: WorkerContext
 ) -> None:
-    begun = beginning(moves(here, how, who))
+    begun = beginning(scheduler_actions(here, how, who))
     assert len(begun) <= max(0, who.workers - who.running)
     by_run = {one.run: one for one in here.sessions}
     running = [one for one in here.sessions if one.status == "running"]
@@ -211,7 +211,7 @@ def test_no_more_sessions_begin_than_the_limits_allow(
 def test_a_task_never_gets_a_second_session_beside_one_that_lives(
     here: FleetSnapshot, how: FleetSettings, who: WorkerContext
 ) -> None:
-    found = moves(here, how, who)
+    found = scheduler_actions(here, how, who)
     begun = Counter(move.task for move in beginning(found))
     assert all(count == 1 for count in begun.values())
     alive = {one.task for one in here.sessions if one.status != "ended"}
@@ -225,7 +225,7 @@ def test_a_task_never_gets_a_second_session_beside_one_that_lives(
 def test_only_open_tasks_that_nobody_holds_are_begun(
     here: FleetSnapshot, how: FleetSettings, who: WorkerContext
 ) -> None:
-    for move in moves(here, how, who):
+    for move in scheduler_actions(here, how, who):
         if isinstance(move, Start):
             assert here.tasks[move.task].status is TaskStatus.OPEN
             assert move.task in here.ready
@@ -241,7 +241,7 @@ def test_no_agent_is_asked_while_the_project_is_paused(
     if here.paused or here.stopping:
         asks = [
             move
-            for move in moves(here, how, who)
+            for move in scheduler_actions(here, how, who)
             if isinstance(move, Start) or (isinstance(move, Continue) and move.asks)
         ]
         assert asks == []
@@ -252,7 +252,7 @@ def test_no_agent_is_asked_while_the_project_is_paused(
 def test_every_task_that_has_not_ended_runs_or_has_a_move_or_a_reason_to_wait(
     here: FleetSnapshot, how: FleetSettings, who: WorkerContext
 ) -> None:
-    found = moves(here, how, who)
+    found = scheduler_actions(here, how, who)
     told_of = {getattr(move, "task", 0) for move in found}
     busy = {one.task for one in here.sessions if one.status == "running"}
     silent = [n for n, one in here.tasks.items() if not one.status.ended and n not in told_of and n not in busy]
@@ -265,5 +265,5 @@ def test_every_task_that_has_not_ended_runs_or_has_a_move_or_a_reason_to_wait(
 def test_the_same_field_always_gives_the_same_moves(
     here: FleetSnapshot, how: FleetSettings, who: WorkerContext
 ) -> None:
-    assert moves(here, how, who) == moves(here, how, who)
+    assert scheduler_actions(here, how, who) == scheduler_actions(here, how, who)
     assert here.now == NOW

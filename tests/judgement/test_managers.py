@@ -4,7 +4,16 @@ from typing import Any
 
 from genba.domain.fleet.records import Cause, EscalationKind, FleetSession, Purpose, WaitsFor
 from genba.domain.tasks.task import Blocker, BlockerKind, Task, TaskStatus
-from genba.judgement.scheduling.actions import Agent, Block, Continue, EndSession, Move, Start, Wait, WaitReason
+from genba.judgement.scheduling.actions import (
+    Agent,
+    Block,
+    Continue,
+    EndSession,
+    SchedulerAction,
+    Start,
+    Wait,
+    WaitReason,
+)
 from tests.judgement.fleets import AGENTS, COMMIT, asked, decide, failure, field, only, review, session, settings, task
 
 LEAD = Agent(name="lead", provider="north", manages=True)
@@ -12,7 +21,7 @@ EVERYBODY = (*AGENTS, LEAD)
 DONE, OPEN = TaskStatus.DONE, TaskStatus.OPEN
 
 
-def _moves(here: Any, **more: Any) -> tuple[Move, ...]:
+def _moves(here: Any, **more: Any) -> tuple[SchedulerAction, ...]:
     return decide(here, agents=EVERYBODY, **more)
 
 

@@ -6,7 +6,7 @@ from genba.domain.fleet.records import Escalation, EscalationKind
 from genba.domain.tasks.task import Actor, ActorKind, Task, TaskEvent, TaskStatus
 from genba.domain.views.task import TaskAction
 from genba.judgement.views.event_text import event_sentence
-from genba.judgement.views.task_actions import Known, task_deeds, ways_of
+from genba.judgement.views.task_actions import TaskFacts, task_deeds, ways_of
 
 RUN, STOP, PAUSE, RESUME = TaskAction.RUN, TaskAction.STOP, TaskAction.PAUSE, TaskAction.RESUME
 APPROVE, UNBLOCK, REOPEN, CANCEL = TaskAction.APPROVE, TaskAction.UNBLOCK, TaskAction.REOPEN, TaskAction.CANCEL
@@ -17,30 +17,30 @@ ASKED = Escalation(task=1, kind=EscalationKind.QUESTION, question="")
 @pytest.mark.parametrize(
     ("status", "known", "deeds"),
     [
-        (TaskStatus.OPEN, Known(ready=True), {RUN, PAUSE, CANCEL}),
-        (TaskStatus.OPEN, Known(), {PAUSE, CANCEL}),
-        (TaskStatus.BACKLOG, Known(), {PAUSE, CANCEL}),
-        (TaskStatus.IN_PROGRESS, Known(alive=True), {STOP, PAUSE, CANCEL}),
-        (TaskStatus.IN_PROGRESS, Known(), {RUN, PAUSE, CANCEL}),
-        (TaskStatus.IN_PROGRESS, Known(waiting=True), {PAUSE, CANCEL}),
-        (TaskStatus.OPEN, Known(ready=True, held=True), {RUN, RESUME, CANCEL}),
-        (TaskStatus.IN_PROGRESS, Known(alive=True, held=True, asked=(STOPPED,)), {RESUME, CANCEL}),
-        (TaskStatus.BLOCKED, Known(), {UNBLOCK, PAUSE, CANCEL}),
-        (TaskStatus.BLOCKED, Known(asked=(ASKED,)), {PAUSE, CANCEL}),
-        (TaskStatus.REVIEW, Known(verified=True), {APPROVE, PAUSE, CANCEL}),
-        (TaskStatus.REVIEW, Known(), {PAUSE, CANCEL}),
-        (TaskStatus.DONE, Known(), {REOPEN}),
-        (TaskStatus.CANCELLED, Known(held=True), {REOPEN}),
+        (TaskStatus.OPEN, TaskFacts(ready=True), {RUN, PAUSE, CANCEL}),
+        (TaskStatus.OPEN, TaskFacts(), {PAUSE, CANCEL}),
+        (TaskStatus.BACKLOG, TaskFacts(), {PAUSE, CANCEL}),
+        (TaskStatus.IN_PROGRESS, TaskFacts(alive=True), {STOP, PAUSE, CANCEL}),
+        (TaskStatus.IN_PROGRESS, TaskFacts(), {RUN, PAUSE, CANCEL}),
+        (TaskStatus.IN_PROGRESS, TaskFacts(waiting=True), {PAUSE, CANCEL}),
+        (TaskStatus.OPEN, TaskFacts(ready=True, held=True), {RUN, RESUME, CANCEL}),
+        (TaskStatus.IN_PROGRESS, TaskFacts(alive=True, held=True, asked=(STOPPED,)), {RESUME, CANCEL}),
+        (TaskStatus.BLOCKED, TaskFacts(), {UNBLOCK, PAUSE, CANCEL}),
+        (TaskStatus.BLOCKED, TaskFacts(asked=(ASKED,)), {PAUSE, CANCEL}),
+        (TaskStatus.REVIEW, TaskFacts(verified=True), {APPROVE, PAUSE, CANCEL}),
+        (TaskStatus.REVIEW, TaskFacts(), {PAUSE, CANCEL}),
+        (TaskStatus.DONE, TaskFacts(), {REOPEN}),
+        (TaskStatus.CANCELLED, TaskFacts(held=True), {REOPEN}),
     ],
 )
-def test_what_is_offered_fits_how_a_task_stands(status: TaskStatus, known: Known, deeds: set[TaskAction]) -> None:
+def test_what_is_offered_fits_how_a_task_stands(status: TaskStatus, known: TaskFacts, deeds: set[TaskAction]) -> None:
     task = Task(id=1, number=1, title="Make tea", status=status, requires_review=True)
     assert set(task_deeds(task, known)) == deeds
 
 
 def test_nobody_starts_a_step_of_a_plan_or_a_review_by_hand() -> None:
     for task in (Task(id=1, number=1, title="x", in_plan=True), Task(id=1, number=1, title="x", review_of=2)):
-        assert RUN not in task_deeds(task, Known(ready=True))
+        assert RUN not in task_deeds(task, TaskFacts(ready=True))
 
 
 @pytest.mark.parametrize("kind", list(EscalationKind))

@@ -3,7 +3,7 @@
 import msgspec
 
 from genba.domain.fleet.records import Purpose
-from genba.domain.views.workers import PartMark, SpanFacts, Stretch
+from genba.domain.views.workers import SegmentMark, SpanFacts, WorkSpan
 from genba.judgement.views.timeline import ALONE, lanes, stretches
 
 SINCE = "2026-03-01T10:00:00Z"
@@ -30,12 +30,14 @@ def span(run: str = "r1", **more: object) -> SpanFacts:
     return msgspec.convert(facts, SpanFacts)
 
 
-def mark(at: str, began: bool, part: int = 1, run: str = "r1", executor: str = "laptop", outcome: str = "") -> PartMark:
+def mark(
+    at: str, began: bool, part: int = 1, run: str = "r1", executor: str = "laptop", outcome: str = ""
+) -> SegmentMark:
     time = f"2026-03-01T{at}:00Z"
-    return PartMark(run=run, part=part, began=began, executor=executor, at=time, outcome=outcome)
+    return SegmentMark(run=run, part=part, began=began, executor=executor, at=time, outcome=outcome)
 
 
-def times(found: list[Stretch]) -> list[tuple[str, str, str, str]]:
+def times(found: list[WorkSpan]) -> list[tuple[str, str, str, str]]:
     return [(each.executor, each.began[11:16], each.ended[11:16], each.outcome) for each in found]
 
 

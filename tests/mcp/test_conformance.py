@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from genba.entrypoints.listeners import bound_port, serving
-from genba.entrypoints.mcp.http import HttpLine, application
+from genba.entrypoints.mcp.http import HttpTransport, application
 from genba.entrypoints.mcp.server import build
 from tests.clis import check
 from tests.mcp.door import Door
@@ -48,7 +48,7 @@ APPLIES_2025 = {
 @pytest.fixture
 async def fixtures(context: House) -> AsyncIterator[str]:
     """Our own server with the tools of the suite beside ours."""
-    server = build(context.service, HttpLine("http"), FIXTURES)
+    server = build(context.service, HttpTransport("http"), FIXTURES)
     listening = bound_port("127.0.0.1", 0, "genba mcp --http --port=0")
     async with serving(application(context.service, server=server), listening):
         yield f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"

@@ -16,7 +16,7 @@ from genba.connections.telemetry.runs import RunTelemetry
 from genba.connections.telemetry.sending import Telemetry
 from genba.connections.telemetry.words import provider_of
 from genba.domain import events as told
-from genba.domain.fleet.progress import EntryPicture, FleetEvent, FleetEventKind, FleetPicture, WorkerPicture
+from genba.domain.fleet.progress import FleetEvent, FleetEventKind, FleetView, QueueEntryView, WorkerView
 from genba.domain.fleet.records import EntryStatus
 from genba.domain.sessions.evidence import CheckResult, CheckStatus
 from genba.domain.sessions.outcomes import Outcome
@@ -296,10 +296,10 @@ def test_the_provider_is_named_by_the_words_of_the_conventions(adapter: str, mod
 
 
 def test_a_fleet_tells_its_queue_its_workers_and_each_merge_in_the_trace_of_its_session(collector: Collector) -> None:
-    picture = FleetPicture(
+    picture = FleetView(
         slots=4,
-        workers=(WorkerPicture(task=4),),
-        queue=(EntryPicture(task=5, target="main", status=EntryStatus.QUEUED),),
+        workers=(WorkerView(task=4),),
+        queue=(QueueEntryView(task=5, target="main", status=EntryStatus.QUEUED),),
         ready=2,
         open=3,
     )

@@ -11,8 +11,8 @@ from genba.domain.fleet.records import (
     Executor,
     FleetSession,
     MergeEntry,
-    PartEnd,
-    PartOrder,
+    SegmentEnd,
+    SegmentOrder,
     Spending,
     WaitsFor,
 )
@@ -46,7 +46,7 @@ def add(served: Dashboard, title: str, **more: object) -> int:
 def begun(
     served: Dashboard, number: int, *, agent: str = "worker", executor: str = "laptop", attempt: int = 1
 ) -> FleetSession:
-    order = PartOrder(run=f"{agent}-{number}-{attempt}-abcdef", task=number, agent=agent, attempt=attempt)
+    order = SegmentOrder(run=f"{agent}-{number}-{attempt}-abcdef", task=number, agent=agent, attempt=attempt)
     return served.board.start(order, executor=executor, host=HERE, provider="nobody", base_branch="main")
 
 
@@ -63,7 +63,7 @@ def queued(served: Dashboard, number: int, *, commit: str = "c" * 40, target: st
     served.board.board.record_verification(number, session.run, a_verification(commit))
     served.board.board.change_status(number, StatusChange(to=TaskStatus.REVIEW, actor=FLEET, commit=commit))
     served.board.end_part(
-        PartEnd(run=session.run, part=1, waits_for=WaitsFor.MERGE, verified=commit, iterations=2, cost_usd=0.5)
+        SegmentEnd(run=session.run, part=1, waits_for=WaitsFor.MERGE, verified=commit, iterations=2, cost_usd=0.5)
     )
     entry = MergeEntry(task=number, run=session.run, branch=f"genba/{number}", commit=commit, target=target)
     return served.board.enqueue_merge(entry)

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from genba.domain.fleet.records import Escalation, EscalationKind, PartEnd, PartOrder, WaitsFor
+from genba.domain.fleet.records import Escalation, EscalationKind, SegmentEnd, SegmentOrder, WaitsFor
 from genba.domain.goals.goal import CustomScript
 from genba.domain.tasks.task import Blocker, BlockerKind
 from tests.project import Project, until
@@ -53,9 +53,9 @@ def failing_run(project: Project, number: int = 1) -> str:
 def asked(served: Dashboard, number: int = 1, question: str = "Which pot?") -> str:
     """A session of a fleet that waits for an answer, and its task with it; returns the run."""
     run = f"worker-{number}-1-abcdef"
-    order = PartOrder(run=run, task=number, agent="worker", attempt=1)
+    order = SegmentOrder(run=run, task=number, agent="worker", attempt=1)
     served.board.start(order, executor="laptop", base_branch="main")
-    served.board.end_part(PartEnd(run=run, part=1, waits_for=WaitsFor.ANSWER, reason=question, cost_usd=0.25))
+    served.board.end_part(SegmentEnd(run=run, part=1, waits_for=WaitsFor.ANSWER, reason=question, cost_usd=0.25))
     escalation = Escalation(
         task=number, kind=EscalationKind.QUESTION, question=question, run=run, evidence={"options": ["blue", "red"]}
     )

@@ -1,6 +1,6 @@
 """The pages of the agents: how well each did, what it is made of, and why one cannot run."""
 
-from genba.domain.fleet.records import PartEnd
+from genba.domain.fleet.records import SegmentEnd
 from genba.domain.tasks.task import StatusChange, TaskStatus
 from tests.project import Project, gated
 from tests.web.fleet_scenes import FLEET, add, begun, executor, shown
@@ -24,7 +24,7 @@ def test_how_well_an_agent_did_is_what_its_ended_sessions_came_to(served: Dashbo
     with executor(served):
         for outcome in ("completed", "failed", "failed"):
             session = begun(served, add(served, f"It is {outcome}"))
-            served.board.end_part(PartEnd(run=session.run, part=1, outcome=outcome, tokens=1000, cost_usd=0.5))
+            served.board.end_part(SegmentEnd(run=session.run, part=1, outcome=outcome, tokens=1000, cost_usd=0.5))
         begun(served, add(served, "Make tea"))
         (card,) = (each for each in served.site.lookout.agents().agents if each.name == "worker")
         page = shown(served, "/agents")
@@ -123,7 +123,7 @@ def test_names_of_folders_are_text_and_safe_to_paste(served: Dashboard) -> None:
 def test_an_agent_that_is_gone_still_has_its_sessions(served: Dashboard) -> None:
     with executor(served):
         session = begun(served, add(served, HOSTILE), agent="oldtimer")
-        served.board.end_part(PartEnd(run=session.run, part=1, outcome="failed", reason=HOSTILE))
+        served.board.end_part(SegmentEnd(run=session.run, part=1, outcome="failed", reason=HOSTILE))
     served.board.board.change_status(1, StatusChange(to=TaskStatus.OPEN, actor=FLEET))
     assert "Not defined any more" in shown(served, "/agents")
     page = shown(served, "/agents/oldtimer")

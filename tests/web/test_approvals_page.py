@@ -1,6 +1,6 @@
 """The page of approvals: whatever waits for a person is there with what it takes to decide it, and can be decided."""
 
-from genba.domain.fleet.records import Escalation, EscalationKind, PartEnd, PartOrder, Plan, Subtask, WaitsFor
+from genba.domain.fleet.records import Escalation, EscalationKind, Plan, SegmentEnd, SegmentOrder, Subtask, WaitsFor
 from genba.domain.goals.goal import TestsPass
 from genba.domain.tasks.task import Blocker, BlockerKind, TaskDraft, TaskStatus
 from tests.blackboard.fleets import begin, to_review
@@ -116,9 +116,9 @@ def test_a_plan_is_shown_part_by_part(served: Dashboard) -> None:
 
 def test_of_several_questions_about_a_task_the_newest_is_decided_first(served: Dashboard) -> None:
     served.board.board.add(TaskDraft(title="Make tea"), PERSON)
-    order = PartOrder(run="worker-1-1-abcdef", task=1, agent="worker", attempt=1)
+    order = SegmentOrder(run="worker-1-1-abcdef", task=1, agent="worker", attempt=1)
     served.board.start(order, executor="laptop", base_branch="main")
-    served.board.end_part(PartEnd(run=order.run, part=1, waits_for=WaitsFor.BUDGET))
+    served.board.end_part(SegmentEnd(run=order.run, part=1, waits_for=WaitsFor.BUDGET))
     served.board.escalate(Escalation(task=1, kind=EscalationKind.BUDGET, question="More money?"))
     served.board.escalate(Escalation(task=1, kind=EscalationKind.QUESTION, question="Which pot?"))
 

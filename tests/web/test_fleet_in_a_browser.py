@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Browser, expect
 
-from genba.domain.fleet.records import EntryStatus, PartEnd
+from genba.domain.fleet.records import EntryStatus, SegmentEnd
 from genba.domain.sessions.evidence import CheckResult, CheckStatus
 from genba.domain.tasks.task import StatusChange, TaskStatus
 from tests.web.fleet_scenes import FLEET, add, begun, executor, queued, red, settled, spent
@@ -25,7 +25,7 @@ def furnished(served: Dashboard) -> None:
     add(served, f"{HOSTILE} again", dependencies=(1,))
     failed = begun(served, add(served, "Make tea"))
     spent(served, failed.run, 1, 41_000, 0.4)
-    served.board.end_part(PartEnd(run=failed.run, part=1, outcome="failed", reason=HOSTILE))
+    served.board.end_part(SegmentEnd(run=failed.run, part=1, outcome="failed", reason=HOSTILE))
     served.board.board.change_status(3, StatusChange(to=TaskStatus.OPEN, actor=FLEET))
     begun(served, add(served, "Fill the cup"))
 
@@ -114,7 +114,7 @@ def test_the_bars_of_the_timeline_are_reached_one_by_one(looker: Looker, served:
     with executor(served):
         for title in ("Boil water", "Make tea"):
             session = begun(served, add(served, title))
-            served.board.end_part(PartEnd(run=session.run, part=1, outcome="completed"))
+            served.board.end_part(SegmentEnd(run=session.run, part=1, outcome="completed"))
         page = looker.go("/workers?reach=1h")
         expect(page.locator("#gantt .bar[tabindex='0']")).to_have_count(1)
         page.locator("#gantt .bar[tabindex='0']").focus()

@@ -4,13 +4,13 @@ import pytest
 
 from genba.domain.fleet.records import Executor
 from genba.domain.tasks.task import Blocker, BlockerKind, StatusChange, TaskStatus
-from genba.domain.views.graph import EdgeKind, GraphPicture
+from genba.domain.views.graph import EdgeKind, GraphView
 from tests.web.fleet_scenes import add, shown
 from tests.web.scenes import HOSTILE
 from tests.web.serving import PERSON, Dashboard
 
 
-def ties(picture: GraphPicture) -> set[tuple[int, int, str]]:
+def ties(picture: GraphView) -> set[tuple[int, int, str]]:
     return {(edge.first, edge.later, str(edge.kind)) for edge in picture.edges}
 
 

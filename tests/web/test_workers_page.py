@@ -6,7 +6,7 @@ import sys
 
 from genba.connections.processes.memory import look
 from genba.connections.processes.tree import MARK
-from genba.domain.fleet.records import Executor, PartEnd, WaitsFor
+from genba.domain.fleet.records import Executor, SegmentEnd, WaitsFor
 from tests.project import until
 from tests.web.fleet_scenes import HERE, add, begun, executor, shown, spent
 from tests.web.serving import Dashboard
@@ -69,9 +69,9 @@ def test_one_that_left_is_shown_and_counts_no_slots(served: Dashboard) -> None:
 def test_who_did_what_when_is_drawn_and_listed(served: Dashboard) -> None:
     with executor(served):
         waits = begun(served, add(served, "Boil water"))
-        served.board.end_part(PartEnd(run=waits.run, part=1, waits_for=WaitsFor.ANSWER))
+        served.board.end_part(SegmentEnd(run=waits.run, part=1, waits_for=WaitsFor.ANSWER))
         fails = begun(served, add(served, "Make tea"), agent="other")
-        served.board.end_part(PartEnd(run=fails.run, part=1, outcome="failed", reason="no tea"))
+        served.board.end_part(SegmentEnd(run=fails.run, part=1, outcome="failed", reason="no tea"))
         begun(served, add(served, "Fill the cup"))
         page = shown(served, "/workers?reach=1h&by=agent")
 

@@ -10,12 +10,12 @@ from genba.blackboard.database.schema import metadata
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.blackboard.workflow.workflow_board import WorkflowBoard
 from genba.coordination.workflow.answers import Caller
-from genba.coordination.workflow.rate_limits import MachineTimes, Times
+from genba.coordination.workflow.rate_limits import Clocks, SystemClocks
 from genba.coordination.workflow.runs import RunWorkflow
 from genba.coordination.workflow.service import WorkflowService
 from genba.coordination.workflow.tokens import hashed, new_passkey
 from genba.definitions.project.work_sections import FleetSettings, WorkflowSettings
-from genba.domain.fleet.records import Cause, PartEnd, PartOrder, Purpose, WaitsFor
+from genba.domain.fleet.records import Cause, Purpose, SegmentEnd, SegmentOrder, WaitsFor
 from genba.domain.tasks.task import Actor, ActorKind, Blocker, BlockerKind, StatusChange, TaskDraft, TaskStatus
 from genba.domain.workflow.actions import Action, ErrorCode, Hierarchy, SubtaskDraft, Worker, WorkflowError
 from genba.testing.conformance import a_verification
@@ -32,7 +32,7 @@ CREW = (
 _SIGNS_OF_LIFE = ("calls", "lease_until", "heartbeat_at", "last_action")
 
 
-class RealTimes(MachineTimes):
+class RealTimes(SystemClocks):
     """The time of the machine, which counts how often somebody waits."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class House:
         self._services: list[WorkflowService] = []
         self.service = self.another()
 
-    def another(self, settings: FleetSettings | None = None, times: Times | None = None) -> WorkflowService:
+    def another(self, settings: FleetSettings | None = None, times: Clocks | None = None) -> WorkflowService:
         """A service that knows nothing but the blackboard, as after a restart."""
         made = WorkflowService(
             self.workflow,
@@ -71,7 +71,7 @@ class House:
         self._services.append(made)
         return made
 
-    def restart(self, times: Times | None = None, **workflow: Any) -> None:
+    def restart(self, times: Clocks | None = None, **workflow: Any) -> None:
         """Replace the service, with other settings if they are given."""
         if workflow:
             self.settings = FleetSettings(workflow=WorkflowSettings(**({"wait_seconds": 0} | workflow)))
@@ -99,7 +99,7 @@ class House:
         run = self.begin(number, agent)
         self.board.record_verification(number, run, a_verification("c9"))
         self.board.change_status(number, StatusChange(to=TaskStatus.REVIEW, actor=ORCHESTRATOR, commit="c9"))
-        self.fleet.end_part(PartEnd(run=run, part=1, outcome="completed", verified="c9"))
+        self.fleet.end_part(SegmentEnd(run=run, part=1, outcome="completed", verified="c9"))
         done = StatusChange(to=TaskStatus.DONE, actor=ORCHESTRATOR, commit="c9", finalized="merged c10")
         self.board.change_status(number, done)
 
@@ -108,14 +108,14 @@ class House:
     def begin(self, number: int, agent: str = "writer", purpose: Purpose = Purpose.WORK) -> str:
         attempt = len(self.fleet.sessions(number)) + 1
         run = f"{agent}-{number}-{attempt}-{purpose}"
-        order = PartOrder(run=run, task=number, agent=agent, attempt=attempt, purpose=purpose)
+        order = SegmentOrder(run=run, task=number, agent=agent, attempt=attempt, purpose=purpose)
         self.fleet.start(order, executor="here")
         return run
 
     def resume(self, run: str) -> None:
         """The orchestrator goes on with a session that waits."""
         session = self.fleet.session(run)
-        order = PartOrder(
+        order = SegmentOrder(
             run=run,
             task=session.task,
             agent=session.agent,
@@ -221,4 +221,4 @@ async def until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
 
 
 def wait_for_parts(fleet: FleetBoard, run: str) -> None:
-    fleet.end_part(PartEnd(run=run, part=1, waits_for=WaitsFor.PARTS, state="{}"))
+    fleet.end_part(SegmentEnd(run=run, part=1, waits_for=WaitsFor.PARTS, state="{}"))

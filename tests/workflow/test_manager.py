@@ -5,7 +5,7 @@ import asyncio
 from genba.coordination.workflow.answers import Caller
 from genba.coordination.workflow.service import WorkflowService
 from genba.coordination.workflow.subtasks import TaskTypes
-from genba.domain.fleet.records import Escalation, EscalationKind, PartEnd, Purpose, WaitsFor
+from genba.domain.fleet.records import Escalation, EscalationKind, Purpose, SegmentEnd, WaitsFor
 from genba.domain.tasks.task import Blocker, BlockerKind, StatusChange, TaskStatus
 from genba.domain.workflow.actions import ErrorCode, SubtaskDraft
 from tests.workflow.context import CREW, HUMAN, House, RealTimes, block, drafts, finish, until, wait_for_parts
@@ -256,6 +256,6 @@ async def asks(context: House, manager: Caller, part: int, run: str) -> tuple[st
     """The worker on a part asks something: what its manager can do."""
     question = Escalation(task=part, kind=EscalationKind.QUESTION, question="which colour?", run=run)
     context.fleet.escalate(question, Blocker(BlockerKind.NEEDS_INPUT, "which colour?"))
-    end = PartEnd(run=run, part=context.fleet.session(run).part, waits_for=WaitsFor.ANSWER, state="{}")
+    end = SegmentEnd(run=run, part=context.fleet.session(run).part, waits_for=WaitsFor.ANSWER, state="{}")
     context.fleet.end_part(end)
     return (await context.next(manager)).choices

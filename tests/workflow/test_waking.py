@@ -19,7 +19,7 @@ from genba.domain.workflow.actions import ActionKind, Phase, SubtaskDraft
 from genba.judgement.scheduling.actions import WorkerContext
 from genba.judgement.scheduling.scheduler_view import SchedulerView
 from genba.judgement.workflow.next_action import decide
-from genba.judgement.workflow.wake_conditions import woken_by
+from genba.judgement.workflow.wake_conditions import wake_reason
 from genba.testing.conformance import a_verification
 from tests.blackboard.acting import MANAGER
 from tests.workflow.context import HUMAN, ORCHESTRATOR, House
@@ -118,7 +118,7 @@ async def test_a_manager_is_woken_exactly_when_it_would_not_wait(context: House,
     for _ in range(STEPS):
         did = walk.step()
         field = context.fleet.field()
-        woken = bool(woken_by(SchedulerView(field, FleetSettings(), me), field.tasks[walk.task], "chief"))
+        woken = bool(wake_reason(SchedulerView(field, FleetSettings(), me), field.tasks[walk.task], "chief"))
         there = msgspec.structs.replace(context.workflow.snapshot(seat), spawned=False)
         result = decide(there)
         if result.action is ActionKind.EXIT:

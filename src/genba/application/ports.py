@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from genba.domain.events import Event
     from genba.domain.facilitation import Scanned, ScanPosition, SeenCommit
     from genba.domain.tracker.remote import TrackerAccess
-    from genba.domain.views.session import JournalLines, RunFacts
+    from genba.domain.views.session import JournalLines, SessionFacts
     from genba.domain.views.task import CommitLine, FileDiff, FileLine
 
 
@@ -195,7 +195,7 @@ class JournalPages(Protocol):
 
     def line_at(self, path: Path, offset: int) -> bytes: ...
 
-    def overview(self, path: Path) -> RunFacts: ...
+    def overview(self, path: Path) -> SessionFacts: ...
 
 
 class GoalResults(ResultStore, Protocol):

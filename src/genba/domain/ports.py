@@ -13,8 +13,8 @@ from genba.domain.sessions.workspaces import MergeResult, Proposal, PullRequest,
 from genba.domain.tracker.issues import Issue, IssueChange
 
 if TYPE_CHECKING:  # a run without a task and without goals never pays for their types
-    from genba.domain.fleet.merge_queue import Adopted, MergeHistory, Stacked, Work
-    from genba.domain.fleet.notifications import Notice
+    from genba.domain.fleet.merge_queue import MergeHistory, Stacked, UpdatedBranch, Work
+    from genba.domain.fleet.notifications import Notification
     from genba.domain.fleet.records import MergeEntry, Review
     from genba.domain.goals.goal import Goal
     from genba.domain.goals.verification import BranchFacts, Kept, Place, Verification
@@ -182,7 +182,7 @@ class Target(Protocol):
 class Rework(Protocol):
     """Work that comes back from its target to its author."""
 
-    async def adopt(self, workspace: Workspace, over: str, message: str) -> Adopted:
+    async def adopt(self, workspace: Workspace, over: str, message: str) -> UpdatedBranch:
         """Merge a commit of the target into the branch, and bring the working tree along. Safe to repeat.
 
         What is in conflict gets markers. Whoever calls has reopened the workspace.
@@ -417,7 +417,7 @@ class RemoteChanges(Protocol):
 class Channel(Protocol):
     """A way to tell a person that something waits for them."""
 
-    async def send(self, notice: Notice) -> None:
+    async def send(self, notice: Notification) -> None:
         """Tell them. It may have been told before: the key of the notice says so.
 
         Raises RateLimited or RecoverableError where it may be tried again, UnrecoverableError where that is no use.

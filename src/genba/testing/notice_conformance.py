@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from genba.domain.fleet.notifications import Notice
+from genba.domain.fleet.notifications import Notification
 from genba.domain.fleet.records import EscalationKind
 from genba.domain.ports import Channel
 
@@ -10,8 +10,8 @@ Heard = Callable[[], list[str]]
 """What came out at the other end: one text for each notice, with what it asks in it."""
 
 
-def a_notice(question: str = "Which colour?", key: str = "prj_1-escalation-7") -> Notice:
-    return Notice(
+def a_notice(question: str = "Which colour?", key: str = "prj_1-escalation-7") -> Notification:
+    return Notification(
         key=key,
         kind=EscalationKind.QUESTION,
         project="shop",

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from genba.domain.fleet.notifications import Notice
+from genba.domain.fleet.notifications import Notification
 
 
 class MemoryChannel:
@@ -20,7 +20,7 @@ class MemoryChannel:
         """Survives the process: one key per line."""
         self.at = at
         """Called before and after each notice: a test may end the process there."""
-        self.notices: list[Notice] = []
+        self.notices: list[Notification] = []
 
     @property
     def keys(self) -> list[str]:
@@ -28,7 +28,7 @@ class MemoryChannel:
             return self.file.read_text("utf-8").split() if self.file.is_file() else []
         return [notice.key for notice in self.notices]
 
-    async def send(self, notice: Notice) -> None:
+    async def send(self, notice: Notification) -> None:
         self.at("send")
         fault = self.faults.pop(0) if self.faults else None
         if fault is not None:

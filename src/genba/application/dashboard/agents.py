@@ -22,14 +22,14 @@ from genba.domain.errors import ConfigurationError, NotFoundError
 from genba.domain.redaction import Redactor, is_secret_name
 from genba.domain.views.agents import (
     AgentCard,
+    AgentListView,
     AgentParameter,
-    AgentPicture,
     AgentPrompt,
     AgentRecord,
-    AgentsPicture,
+    AgentView,
     Setting,
-    StepPicture,
-    StepWay,
+    StepTransitionView,
+    StepView,
 )
 from genba.judgement.views.graph_layout import places
 
@@ -58,7 +58,7 @@ class AgentsView:
         self._read: tuple[float, Read] | None = None
         self._redactor = Redactor(os.environ)
 
-    def picture(self) -> AgentsPicture:
+    def picture(self) -> AgentListView:
         records = self._records()
         shown = self.lookout.context.registry.folders()
         cards = [
@@ -78,9 +78,9 @@ class AgentsView:
         ]
         known = {card.name for card in cards}
         gone = tuple(AgentCard(name=name, record=records[name]) for name in sorted(records.keys() - known))
-        return AgentsPicture(agents=tuple(cards), gone=gone)
+        return AgentListView(agents=tuple(cards), gone=gone)
 
-    def one(self, name: str) -> AgentPicture:
+    def one(self, name: str) -> AgentView:
         """One agent; one that is not defined any more has its sessions."""
         listed = self.lookout.fleet.store.read(lambda tx: fleet_views.sessions_of(tx, name, SESSIONS))
         parked = {each.run for each in self._parked()}
@@ -93,9 +93,9 @@ class AgentsView:
             raise NotFoundError(f'there is no agent "{name[:80]}"', hint="genba agent list")
         found = self._definitions().get(name)
         if found is None or isinstance(found, tuple):
-            return AgentPicture(card=card, sessions=sessions)
+            return AgentView(card=card, sessions=sessions)
         steps, end = _steps(found)
-        return AgentPicture(
+        return AgentView(
             card=card,
             completes=_completes(found),
             digest=found.digest,
@@ -211,7 +211,7 @@ def _prompts(definition: AgentDefinition) -> tuple[AgentPrompt, ...]:
     return tuple(AgentPrompt(use=use, source=prompt.source) for use, prompt in found.items())
 
 
-def _steps(definition: AgentDefinition) -> tuple[tuple[StepPicture, ...], tuple[int, int] | None]:
+def _steps(definition: AgentDefinition) -> tuple[tuple[StepView, ...], tuple[int, int] | None]:
     """The flow, each step at its place: what comes first stands on the left."""
     if definition.state_driven:
         return (), None
@@ -226,7 +226,7 @@ def _steps(definition: AgentDefinition) -> tuple[tuple[StepPicture, ...], tuple[
             needs.setdefault(way.target, []).append(step_id)
     stands = places(names, needs, _STEP_COLUMN)
     steps = tuple(
-        StepPicture(
+        StepView(
             id=step_id,
             kind=str(step.step_kind),
             entry=step_id in entries,
@@ -242,8 +242,10 @@ def _steps(definition: AgentDefinition) -> tuple[tuple[StepPicture, ...], tuple[
     return steps, stands[END] if END in needs else None
 
 
-def _ways(step_id: str, step: Any) -> tuple[StepWay, ...]:
+def _ways(step_id: str, step: Any) -> tuple[StepTransitionView, ...]:
     found: dict[str, list[str]] = {}
     for intent, target in ways(step_id, step):
         found.setdefault(target, []).append(str(intent))
-    return tuple(StepWay(target=target, intents=tuple(dict.fromkeys(intents))) for target, intents in found.items())
+    return tuple(
+        StepTransitionView(target=target, intents=tuple(dict.fromkeys(intents))) for target, intents in found.items()
+    )

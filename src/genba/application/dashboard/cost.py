@@ -9,33 +9,33 @@ import msgspec
 
 from genba.blackboard.fleet.spending import ledger
 from genba.blackboard.views import fleet_views
-from genba.domain.fleet.records import Spent
-from genba.domain.views.cost import BudgetKind, BudgetUse, CostPicture, DaySpent, TaskSpent
+from genba.domain.fleet.records import Cost
+from genba.domain.views.cost import BudgetKind, BudgetUse, CostView, DaySpent, TaskSpent
 
 if TYPE_CHECKING:
     from genba.application.dashboard.queries import DashboardQueries
     from genba.blackboard.database.store import Transaction
     from genba.definitions.project.work_sections import BudgetSettings
-    from genba.domain.fleet.records import Ledger
+    from genba.domain.fleet.records import SpendingTotals
 
 DAYS = (7, 30, 90)
 TASKS = 50
 
 
-def cost_picture(lookout: DashboardQueries, days: int = 30) -> CostPicture:
+def cost_picture(lookout: DashboardQueries, days: int = 30) -> CostView:
     """What was spent; by day over the last so many days."""
     today = datetime.now(UTC).date()
     dates = tuple((today - timedelta(days=back)).isoformat() for back in range(max(1, days) - 1, -1, -1))
     budget = lookout.context.project.fleet.budget
 
-    def read(tx: Transaction) -> CostPicture:
+    def read(tx: Transaction) -> CostView:
         known = ledger(tx, dates[-1])
         spent = fleet_views.days(tx, dates[0])
         tasks, count = fleet_views.tasks_spent(tx, TASKS)
-        return CostPicture(
+        return CostView(
             today=known.today,
             total=known.project,
-            days=tuple(DaySpent(day=date, spent=spent.get(date, Spent())) for date in dates),
+            days=tuple(DaySpent(day=date, spent=spent.get(date, Cost())) for date in dates),
             agents=fleet_views.agents_spent(tx, dates[-1]),
             tasks=tuple(_limited(task, budget) for task in tasks),
             task_count=count,
@@ -49,7 +49,7 @@ def _limited(task: TaskSpent, budget: BudgetSettings) -> TaskSpent:
     return task if task.limit_usd is not None else msgspec.structs.replace(task, limit_usd=budget.task_usd)
 
 
-def _budgets(known: Ledger, budget: BudgetSettings) -> tuple[BudgetUse, ...]:
+def _budgets(known: SpendingTotals, budget: BudgetSettings) -> tuple[BudgetUse, ...]:
     found: list[BudgetUse] = []
     if budget.day_usd is not None:
         found.append(BudgetUse(kind=BudgetKind.DAY, spent_usd=known.today.cost_usd, limit_usd=budget.day_usd))

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from genba.blackboard.fleet.session_segments import sessions as sessions_of
-from genba.blackboard.tasks.task_rows import look
+from genba.blackboard.tasks.task_rows import task_with_rows
 from genba.blackboard.views import task_views
 from genba.domain.decoding import fitted
 from genba.domain.fleet.records import Escalation, EscalationKind, Plan, Subtask
-from genba.domain.views.task import Approval, ApprovalsPicture
+from genba.domain.views.task import DecisionDetails, DecisionsView
 from genba.judgement.views.task_actions import ways_of
 
 if TYPE_CHECKING:
@@ -28,29 +28,29 @@ class ApprovalsWindow:
     def __init__(self, lookout: DashboardQueries) -> None:
         self.lookout = lookout
 
-    def picture(self) -> ApprovalsPicture:
+    def picture(self) -> DecisionsView:
         """What is open, newest first, and what was decided last."""
         field = self.lookout.field()
         waiting = [each for each in field.escalations if each.status == "open"]
         newest = {each.task: each.id for each in waiting}
 
-        def read(tx: Transaction) -> ApprovalsPicture:
+        def read(tx: Transaction) -> DecisionsView:
             found = tuple(
                 _approval(tx, each, field, newest[each.task] == each.id) for each in reversed(waiting[-MOST_OPEN:])
             )
             decided, titles = task_views.decided(tx)
-            return ApprovalsPicture(open=found, decided=decided, titles=titles)
+            return DecisionsView(open=found, decided=decided, titles=titles)
 
         return self.lookout.fleet.store.read(read)
 
 
-def _approval(tx: Transaction, escalation: Escalation, field: FleetSnapshot, is_next: bool) -> Approval:
-    task = look(tx, escalation.task).task
+def _approval(tx: Transaction, escalation: Escalation, field: FleetSnapshot, is_next: bool) -> DecisionDetails:
+    task = task_with_rows(tx, escalation.task).task
     sessions = tuple(sessions_of(tx, task.number))
     verdicts = task_views.verdicts(tx, task.id, 1)
     entries = task_views.entries(tx, task.id, 1)
     plan = next((each for each in reversed(field.plans) if each.task == task.number), None)
-    return Approval(
+    return DecisionDetails(
         escalation=escalation,
         task=task,
         ways=ways_of(escalation.kind),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from genba.blackboard.views import board_views, graph_views
 from genba.domain.errors import NotFoundError
-from genba.domain.views.graph import EdgeKind, GraphEdge, GraphNode, GraphPicture
+from genba.domain.views.graph import EdgeKind, GraphEdge, GraphNode, GraphView
 from genba.judgement.triage.dependency_cycles import components
 from genba.judgement.views.graph_layout import places
 
@@ -23,7 +23,7 @@ MOST_DEPTH = 6
 
 def graph_picture(
     lookout: DashboardQueries, *, ended_too: bool = False, around: int | None = None, depth: int = 2
-) -> GraphPicture:
+) -> GraphView:
     """The open tasks and what they need; all of them; or what is tied to one task."""
     standing = lookout.standing()
     store = lookout.fleet.store
@@ -60,7 +60,7 @@ def graph_picture(
         for task in tasks.values()
         for card in (standing.card(task),)
     )
-    return GraphPicture(nodes=nodes, edges=edges, total=total, circles=_circles(edges, needs))
+    return GraphView(nodes=nodes, edges=edges, total=total, circles=_circles(edges, needs))
 
 
 def _telling(tasks: list[Task]) -> list[Task]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from genba.application.facilitator.facilitator import as_kept, as_told, facilitator
 from genba.coordination.facilitator.facilitator import Scope
 from genba.domain.facilitation import IssueAssessment, IssueState
-from genba.domain.fleet.progress import NeedPicture, command_for
-from genba.domain.views.project import FieldPicture, IssueLine, StateRow
+from genba.domain.fleet.progress import DecisionView, command_for
+from genba.domain.views.project import IssueLine, ProjectView, StateRow
 
 if TYPE_CHECKING:
     from genba.application.dashboard.queries import DashboardQueries
@@ -55,13 +55,13 @@ class FieldWindow:
         look = await self.look()
         return await asyncio.to_thread(as_told, look)
 
-    async def picture(self) -> FieldPicture:
+    async def picture(self) -> ProjectView:
         look = await self.look()
         report = await asyncio.to_thread(lambda: look.report)
         standing = await asyncio.to_thread(self.lookout.standing)
         titles = {each.issue: each.title for each in report.assessments}
         working = [standing.card(task) for task in standing.field.tasks.values()]
-        return FieldPicture(
+        return ProjectView(
             looked_at=report.looked_at,
             total=len(report.assessments),
             health=report.health,
@@ -75,10 +75,10 @@ class FieldWindow:
         )
 
 
-def _needs(standing: TaskStatusReason, titles: Mapping[int, str]) -> Iterable[NeedPicture]:
+def _needs(standing: TaskStatusReason, titles: Mapping[int, str]) -> Iterable[DecisionView]:
     for each in list(standing.asked.values())[:_SHOWN]:
         task = standing.field.tasks.get(each.task)
-        yield NeedPicture(
+        yield DecisionView(
             task=each.task,
             kind=each.kind,
             question=each.question,

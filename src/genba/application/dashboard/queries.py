@@ -18,13 +18,13 @@ from genba.application.dashboard.graph import graph_picture
 from genba.application.dashboard.queue import queue_picture
 from genba.application.dashboard.workers import WorkersView
 from genba.application.tracker.task_links import outside_of
-from genba.blackboard.database.change_counter import Pulse
+from genba.blackboard.database.change_counter import ChangeCounter
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.blackboard.views import board_views
-from genba.blackboard.views.board_views import Slice
+from genba.blackboard.views.board_views import ColumnQuery
 from genba.coordination.engine.worker_liveness import absent, as_they_stand
 from genba.domain.tasks.task import TaskStatus
-from genba.domain.views.summary import BoardPicture, Card, Column
+from genba.domain.views.summary import BoardView, Card, Column
 from genba.judgement.views.status_reasons import TaskStatusReason
 
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from genba.domain.fleet.records import FleetSession, FleetSnapshot
     from genba.domain.tasks.task import Task
     from genba.domain.tracker.remote import TrackedPullRequest
-    from genba.domain.views.agents import AgentPicture, AgentsPicture
-    from genba.domain.views.cost import CostPicture
-    from genba.domain.views.graph import GraphPicture
-    from genba.domain.views.queue import QueuePicture
-    from genba.domain.views.workers import WorkersPicture
+    from genba.domain.views.agents import AgentListView, AgentView
+    from genba.domain.views.cost import CostView
+    from genba.domain.views.graph import GraphView
+    from genba.domain.views.queue import QueueView
+    from genba.domain.views.workers import WorkerListView
 
 SHOWN = 50
 """So many cards of a column are drawn at first; the rest comes when somebody wants to see it."""
@@ -61,7 +61,7 @@ class DashboardQueries:
         self.fleet = FleetBoard(context.board())
         self.journal_pages = context.ports.pages()
         """Shared, as journals are long: what was read of one is kept for all who look at it."""
-        self.pulse = Pulse(self.fleet.store)
+        self.pulse = ChangeCounter(self.fleet.store)
         self._lock = threading.Lock()
         self._seen: tuple[object, TaskStatusReason] | None = None
         self._workers = WorkersView(self)
@@ -104,7 +104,7 @@ class DashboardQueries:
     def needs_count(self) -> int:
         return self.fleet.store.read(board_views.needs)
 
-    def board(self, text: str = "", reach: Mapping[TaskStatus, int] = NOTHING) -> BoardPicture:
+    def board(self, text: str = "", reach: Mapping[TaskStatus, int] = NOTHING) -> BoardView:
         """Every column with its first cards, or as many as `reach` says.
 
         Columns for which nobody has a use are left out when they are empty.
@@ -114,7 +114,7 @@ class DashboardQueries:
             lambda tx: (
                 board_views.counts(tx),
                 {
-                    each: board_views.tasks(tx, Slice(status=each, text=text, limit=reach.get(each, SHOWN)))
+                    each: board_views.tasks(tx, ColumnQuery(status=each, text=text, limit=reach.get(each, SHOWN)))
                     for each in _COLUMNS
                 },
                 board_views.landed(tx),
@@ -130,7 +130,7 @@ class DashboardQueries:
             if counts.get(status, 0) or status not in (TaskStatus.BACKLOG, TaskStatus.BLOCKED, TaskStatus.CANCELLED)
         )
         field = standing.field
-        return BoardPicture(
+        return BoardView(
             columns=columns,
             total=sum(counts.values()),
             working=sum(standing.runs(each) for each in field.sessions),
@@ -138,7 +138,7 @@ class DashboardQueries:
             stopping=field.stopping,
         )
 
-    def column(self, wanted: Slice) -> Column:
+    def column(self, wanted: ColumnQuery) -> Column:
         """More of one column."""
         standing = self.standing()
         counts, found, landed = self.fleet.store.read(
@@ -147,23 +147,23 @@ class DashboardQueries:
         cards = tuple(_with_commit(standing.card(task), landed) for task in found)
         return Column(status=wanted.status, total=counts.get(wanted.status, 0), cards=cards)
 
-    def workers(self, reach: str = "24h", by: str = "worker") -> WorkersPicture:
+    def workers(self, reach: str = "24h", by: str = "worker") -> WorkerListView:
         """Executors, what each runs now, and who did what when over the last `1h`, `24h` or `7d`."""
         return self._workers.picture(reach, by)
 
-    def queue(self) -> QueuePicture:
+    def queue(self) -> QueueView:
         return queue_picture(self)
 
-    def graph(self, *, ended_too: bool = False, around: int | None = None, depth: int = 2) -> GraphPicture:
+    def graph(self, *, ended_too: bool = False, around: int | None = None, depth: int = 2) -> GraphView:
         return graph_picture(self, ended_too=ended_too, around=around, depth=depth)
 
-    def agents(self) -> AgentsPicture:
+    def agents(self) -> AgentListView:
         return self._agents.picture()
 
-    def agent(self, name: str) -> AgentPicture:
+    def agent(self, name: str) -> AgentView:
         return self._agents.one(name)
 
-    def cost(self, days: int = 30) -> CostPicture:
+    def cost(self, days: int = 30) -> CostView:
         return cost_picture(self, days)
 
 

@@ -11,7 +11,7 @@ from genba.domain.decoding import reader
 from genba.domain.fleet.records import EntryStatus, MergeEntry
 from genba.domain.goals.verification import Verification
 from genba.domain.sessions.evidence import CheckStatus
-from genba.domain.views.queue import Gate, GateGoal, QueuedPicture, QueuePicture, TargetPicture
+from genba.domain.views.queue import QueuedView, QueueGoal, QueueVerification, QueueView, TargetView
 from genba.judgement.scheduling.queue_order import in_order
 
 if TYPE_CHECKING:
@@ -27,14 +27,14 @@ _MOST_GATES = 60
 _verification = reader(Verification)
 
 
-def queue_picture(lookout: DashboardQueries) -> QueuePicture:
+def queue_picture(lookout: DashboardQueries) -> QueueView:
     """The merge queue of every target."""
     field = lookout.field()
     settings = lookout.context.project.fleet.merge
     open_ = [entry for entry in field.entries if not entry.status.ended]
     back = [entry for entry in field.entries if entry.status in (EntryStatus.CONFLICT, EntryStatus.RED)]
 
-    def read(tx: Transaction) -> tuple[list[MergeEntry], dict[int, Gate]]:
+    def read(tx: Transaction) -> tuple[list[MergeEntry], dict[int, QueueVerification]]:
         asked = [*back, *(entry for entry in open_ if entry.status is not EntryStatus.QUEUED)][:_MOST_GATES]
         gates = {entry.id: _gate(*found) for entry in asked if (found := fleet_views.gate(tx, entry)) is not None}
         return fleet_views.landed(tx, LANDED), {number: gate for number, gate in gates.items() if gate is not None}
@@ -42,15 +42,15 @@ def queue_picture(lookout: DashboardQueries) -> QueuePicture:
     landed, gates = lookout.fleet.store.read(read)
     names = dict.fromkeys(entry.target for entry in (*open_, *back, *landed))
     targets = tuple(
-        TargetPicture(
+        TargetView(
             target=name,
             open=_in_line([entry for entry in open_ if entry.target == name], gates),
-            back=tuple(QueuedPicture(entry=each, gate=gates.get(each.id)) for each in back if each.target == name),
-            landed=tuple(QueuedPicture(entry=each) for each in landed if each.target == name),
+            back=tuple(QueuedView(entry=each, gate=gates.get(each.id)) for each in back if each.target == name),
+            landed=tuple(QueuedView(entry=each) for each in landed if each.target == name),
         )
         for name in names
     )
-    return QueuePicture(
+    return QueueView(
         targets=targets,
         waiting=len(open_),
         back=len(back),
@@ -60,24 +60,24 @@ def queue_picture(lookout: DashboardQueries) -> QueuePicture:
     )
 
 
-def _in_line(entries: list[MergeEntry], gates: dict[int, Gate]) -> tuple[QueuedPicture, ...]:
+def _in_line(entries: list[MergeEntry], gates: dict[int, QueueVerification]) -> tuple[QueuedView, ...]:
     merging = [entry for entry in entries if entry.status is EntryStatus.MERGING]
     return (
-        *(QueuedPicture(entry=entry, gate=gates.get(entry.id)) for entry in merging),
+        *(QueuedView(entry=entry, gate=gates.get(entry.id)) for entry in merging),
         *(
-            QueuedPicture(entry=entry, position=at, gate=gates.get(entry.id))
+            QueuedView(entry=entry, position=at, gate=gates.get(entry.id))
             for at, entry in enumerate(in_order(entries), len(merging) + 1)
         ),
     )
 
 
-def _gate(data: str, at: str) -> Gate | None:
+def _gate(data: str, at: str) -> QueueVerification | None:
     """What the gate said; nothing where another version of Genba wrote it in words of its own."""
     try:
         found = _verification.decode(data)
     except msgspec.ValidationError:
         return None
-    return Gate(
+    return QueueVerification(
         verdict=found.verdict,
         passed=sum(each.result.passed for each in found.results),
         total=len(found.results),
@@ -88,9 +88,9 @@ def _gate(data: str, at: str) -> Gate | None:
     )
 
 
-def _goal(each: GoalResult) -> GateGoal:
+def _goal(each: GoalResult) -> QueueGoal:
     status = each.result.status
-    return GateGoal(
+    return QueueGoal(
         name=each.result.name or each.goal.type,
         level=str(each.goal.level),
         status="failed" if status is CheckStatus.FAILED else str(status),

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from genba.application.sessions.liveness import is_alive
-from genba.blackboard.tasks.task_rows import look
+from genba.blackboard.tasks.task_rows import task_with_rows
 from genba.domain.decoding import reader
 from genba.domain.errors import NotFoundError
 from genba.domain.events import Event, IterationStarted, ReplyReceived
-from genba.domain.views.session import JournalLines, LogPage, RunFacts, Said, SessionPicture
+from genba.domain.views.session import JournalLines, LogPage, SessionFacts, SessionView, TranscriptEntry
 from genba.judgement.views.log_text import log_line
 
 if TYPE_CHECKING:
@@ -32,10 +32,10 @@ class SessionWindow:
         self.lookout = lookout
         self._pages = lookout.journal_pages
 
-    def picture(self, run: str) -> SessionPicture:
+    def picture(self, run: str) -> SessionView:
         session, title = self._session(run)
         journal = self._journal(run, session)
-        facts = self._pages.overview(journal) if journal is not None else RunFacts()
+        facts = self._pages.overview(journal) if journal is not None else SessionFacts()
         standing, context = self.lookout.standing(), self.lookout.context
         if session is not None:
             alive = is_alive(context, session, standing.absent)
@@ -48,7 +48,7 @@ class SessionWindow:
             alive = not facts.outcome and bool(facts.branch) and context.is_running(facts.branch)
             status = facts.outcome or ("running" if alive else "cut_off")
             why, asked = facts.reason, ()
-        return SessionPicture(
+        return SessionView(
             run=run,
             status=status,
             alive=alive,
@@ -73,7 +73,7 @@ class SessionWindow:
         journal = self._journal(run, None)
         return _page(self._pages.lines_after(journal, after)) if journal is not None else LogPage()
 
-    def said(self, run: str, at: int) -> Said:
+    def said(self, run: str, at: int) -> TranscriptEntry:
         """The prompt or the reply that stands at a place of the journal."""
         line = self._pages.line_at(self.lookout.context.find_journal(run), at)
         try:
@@ -82,10 +82,10 @@ class SessionWindow:
             event = None
         match event:
             case IterationStarted(prompt=prompt, prompt_from=source, time=time):
-                return Said(kind="prompt", text=prompt[:_LONGEST_SAID], source=source, time=time)
+                return TranscriptEntry(kind="prompt", text=prompt[:_LONGEST_SAID], source=source, time=time)
             case ReplyReceived(text=text, structured=structured, usage=usage, time=time):
                 shown = "" if structured is None else msgspec.json.format(msgspec.json.encode(structured)).decode()
-                return Said(
+                return TranscriptEntry(
                     kind="reply",
                     text=text[:_LONGEST_SAID],
                     structured=shown[:_LONGEST_SAID],
@@ -103,7 +103,7 @@ class SessionWindow:
             session = self.lookout.fleet.session(run)
         except NotFoundError:
             return None, ""
-        title = self.lookout.fleet.store.read(lambda tx: look(tx, session.task).task.title)
+        title = self.lookout.fleet.store.read(lambda tx: task_with_rows(tx, session.task).task.title)
         return session, title
 
     def _journal(self, run: str, session: FleetSession | None) -> Path | None:

@@ -26,7 +26,7 @@ from genba.coordination.engine.worker_liveness import absent
 from genba.definitions.agent.parameters import ISSUE, option_name
 from genba.domain.decoding import reader
 from genba.domain.errors import NotFoundError, StateConflictError, UnavailableError, UsageError
-from genba.domain.views.summary import Told
+from genba.domain.views.summary import ActionResult
 
 if TYPE_CHECKING:
     from genba.application.project.project_context import ProjectContext
@@ -47,7 +47,7 @@ class _Began(msgspec.Struct, frozen=True):
     process: int = 0
 
 
-async def start_run(context: ProjectContext, agent: str, number: int) -> Told:
+async def start_run(context: ProjectContext, agent: str, number: int) -> ActionResult:
     """Start an agent on a task; tell so when its session is there, or why it did not begin."""
     key = (str(context.layout.common), number)
     if key in _starting:
@@ -84,7 +84,7 @@ def _words(context: ProjectContext, agent: str, number: int) -> list[str]:
     return [*genba, "run", agent, option_name(ISSUE, parameter), str(number), "--quiet"]
 
 
-async def _started(context: ProjectContext, agent: str, number: int, words: list[str]) -> Told:
+async def _started(context: ProjectContext, agent: str, number: int, words: list[str]) -> ActionResult:
     output = await asyncio.to_thread(_output, context, agent, number)
     before = await asyncio.to_thread(_runs, context, agent)
     process = await asyncio.to_thread(_spawn, words, context.layout.top, output)
@@ -93,7 +93,7 @@ async def _started(context: ProjectContext, agent: str, number: int, words: list
         code = process.poll()
         run = await asyncio.to_thread(_begun, context, agent, before, process.pid)
         if run:
-            return Told(sentence=f"{agent} works on #{number}", leads_to=f"/sessions/{quote(run, safe='')}")
+            return ActionResult(sentence=f"{agent} works on #{number}", leads_to=f"/sessions/{quote(run, safe='')}")
         if code is not None:
             raise _refusal(agent, number, code, output)
         await asyncio.sleep(_POLL_SECONDS)

@@ -14,7 +14,7 @@ import time
 from typing import TYPE_CHECKING
 
 from genba.domain.errors import NotFoundError, StateConflictError, UnavailableError
-from genba.domain.views.summary import Told
+from genba.domain.views.summary import ActionResult
 
 if TYPE_CHECKING:
     from genba.application.project.project_context import ProjectContext
@@ -25,7 +25,7 @@ _PATIENCE_SECONDS = 30.0
 _POLL_SECONDS = 0.1
 
 
-async def stop_run(decisions: Decisions, run: str, branch: str, process: int, reason: str = "") -> Told:
+async def stop_run(decisions: Decisions, run: str, branch: str, process: int, reason: str = "") -> ActionResult:
     """Park a run. `branch` is the one that it works on, `process` who says that it does."""
     session = await asyncio.to_thread(_session, decisions, run)
     if session is not None and session.status == "ended":
@@ -35,7 +35,7 @@ async def stop_run(decisions: Decisions, run: str, branch: str, process: int, re
     return await _interrupt(decisions.context, run, branch, process)
 
 
-async def stop_task(decisions: Decisions, number: int, reason: str = "") -> Told:
+async def stop_task(decisions: Decisions, number: int, reason: str = "") -> ActionResult:
     """Park whatever works on a task, whoever started it."""
     sessions = await asyncio.to_thread(decisions.board.sessions, number)
     alone = next((each for each in reversed(sessions) if each.status == "running" and not each.executor), None)
@@ -52,7 +52,7 @@ def _session(decisions: Decisions, run: str) -> FleetSession | None:
         return None
 
 
-async def _interrupt(context: ProjectContext, run: str, branch: str, process: int) -> Told:
+async def _interrupt(context: ProjectContext, run: str, branch: str, process: int) -> ActionResult:
     if not process or _holder(context, run, branch) != process:
         raise _over(run)
     try:
@@ -67,7 +67,7 @@ async def _interrupt(context: ProjectContext, run: str, branch: str, process: in
     while time.monotonic() < deadline:
         if _holder(context, run, branch) != process:
             message = f"{run} is parked; its branch and its commits stay"
-            return Told(sentence=message, hint=f"genba run --resume {run}")
+            return ActionResult(sentence=message, hint=f"genba run --resume {run}")
         await asyncio.sleep(_POLL_SECONDS)
     raise UnavailableError(
         f"{run} was told to stop, and has not ended after {_PATIENCE_SECONDS:.0f} seconds", hint=f"genba logs {run}"

@@ -19,11 +19,11 @@ from genba.domain.facilitation import AgentOnOffer
 from genba.domain.fleet.records import Purpose
 from genba.domain.hashes import is_hash
 from genba.domain.tasks.task import Task, TaskStatus
-from genba.domain.views.task import AgentChoice, DiffPicture, FileDiff, TaskPicture
+from genba.domain.views.task import AgentChoice, DiffView, FileDiff, TaskView
 from genba.judgement.scheduling.actions import Agent
 from genba.judgement.scheduling.assignment import Assignment, assign
 from genba.judgement.triage.suggestions import can_be_called
-from genba.judgement.views.task_actions import Known, task_deeds
+from genba.judgement.views.task_actions import TaskFacts, task_deeds
 
 if TYPE_CHECKING:
     from genba.application.dashboard.queries import DashboardQueries
@@ -44,11 +44,11 @@ class TaskWindow:
         self.lookout = lookout
         self._lock = threading.Lock()
         self._agents: tuple[float, tuple[tuple[AgentChoice, Agent], ...]] = (float("-inf"), ())
-        self._compared: OrderedDict[tuple[str, str], DiffPicture] = OrderedDict()
+        self._compared: OrderedDict[tuple[str, str], DiffView] = OrderedDict()
 
     # ── all that is known of it ──────────────────────────────────────────────────────────────────────────────────────
 
-    def picture(self, number: int) -> TaskPicture:
+    def picture(self, number: int) -> TaskView:
         standing, context = self.lookout.standing(), self.lookout.context
         picture = self.lookout.fleet.store.read(lambda tx: _read(tx, number))
         board = self.lookout.fleet.board
@@ -56,7 +56,7 @@ class TaskWindow:
         alive = tuple(each.run for each in picture.sessions if is_alive(context, each, standing.absent))
         asked = tuple(each for each in standing.field.escalations if each.status == "open" and each.task == number)
         held = number in standing.field.held
-        known = Known(
+        known = TaskFacts(
             ready=number in standing.field.ready,
             alive=bool(alive),
             waiting=any(each.status == "waiting" for each in picture.sessions),
@@ -128,7 +128,7 @@ class TaskWindow:
 
     # ── what it changes ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def compare(self, number: int) -> DiffPicture:
+    async def compare(self, number: int) -> DiffView:
         """The work on a task against what it began at: of its branch, or of what was verified of it."""
         place = await asyncio.to_thread(self._place, number)
         place = await self._resolved(place)
@@ -145,14 +145,14 @@ class TaskWindow:
                     self._compared.popitem(last=False)
         return msgspec.structs.replace(kept, number=number, branch=place.branch, base_branch=place.base_branch)
 
-    def file(self, place: DiffPicture, path: str) -> FileDiff:
+    def file(self, place: DiffView, path: str) -> FileDiff:
         """The lines of one file of a comparison."""
         found = next((each for each in place.files if each.path == path), None)
         if found is None:
             raise NotFoundError("the work does not change such a file", hint=f"genba task show {place.number}")
         return self.lookout.context.ports.repository.diff().file(place.base, place.commit, path, found.before)
 
-    def _place(self, number: int) -> DiffPicture:
+    def _place(self, number: int) -> DiffView:
         """Which commits are compared, as far as the blackboard knows."""
         sessions, verification = self.lookout.fleet.store.read(
             lambda tx: (sessions_of(tx, number), _newest_verdict(tx, number))
@@ -160,8 +160,8 @@ class TaskWindow:
         session = next((each for each in reversed(sessions) if each.branch and each.purpose in _OWN_BRANCH), None)
         subject = verification.subject if verification is not None else None
         if session is None and subject is None:
-            return DiffPicture(number=number)
-        return DiffPicture(
+            return DiffView(number=number)
+        return DiffView(
             number=number,
             branch=session.branch if session is not None else (subject.branch if subject else ""),
             base_branch=(session.base_branch if session is not None else "")
@@ -170,7 +170,7 @@ class TaskWindow:
             commit=(subject.commit if subject else "") or (session.verified if session is not None else ""),
         )
 
-    async def _resolved(self, place: DiffPicture) -> DiffPicture:
+    async def _resolved(self, place: DiffView) -> DiffView:
         """The same, as git knows it: the branch as it is now, over where it left its base branch."""
         git = self.lookout.context.layout.git
         tip = await git.commit_of(f"refs/heads/{place.branch}") if place.branch else None
@@ -186,7 +186,7 @@ class TaskWindow:
         known = is_hash(base) and await git.commit_of(base) is not None
         return msgspec.structs.replace(place, base=base if known else tip, commit=tip)
 
-    def _compare(self, place: DiffPicture) -> DiffPicture:
+    def _compare(self, place: DiffView) -> DiffView:
         diff = self.lookout.context.ports.repository.diff()
         found = diff.files(place.base, place.commit)
         return msgspec.structs.replace(
@@ -199,13 +199,13 @@ class TaskWindow:
         )
 
 
-def _read(tx: Transaction, number: int) -> TaskPicture:
+def _read(tx: Transaction, number: int) -> TaskView:
     """What stands on the blackboard, in one look."""
-    task = task_rows.look(tx, number).task
+    task = task_rows.task_with_rows(tx, number).task
     sessions = tuple(sessions_of(tx, number))
     verdicts = task_views.verdicts(tx, task.id)
     events, total = task_views.events(tx, task.id)
-    return TaskPicture(
+    return TaskView(
         task=task,
         why="",
         sessions=sessions,
@@ -225,7 +225,7 @@ def _read(tx: Transaction, number: int) -> TaskPicture:
     )
 
 
-def _landed(picture: TaskPicture) -> str:
+def _landed(picture: TaskView) -> str:
     """Where the work of a task that is done is."""
     landed = next((each.landed for each in picture.entries if each.landed), "")
     return f"merged {landed[:7]}" if landed and picture.task.status is TaskStatus.DONE else ""

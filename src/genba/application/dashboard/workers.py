@@ -11,12 +11,12 @@ from genba.application.sessions.host import host_name
 from genba.blackboard.views import fleet_views
 from genba.coordination.engine.worker_liveness import absent
 from genba.domain.views.workers import (
-    BusyPicture,
-    ExecutorPicture,
+    BusyView,
+    ExecutorView,
     Memory,
     MemoryUse,
     Timeline,
-    WorkersPicture,
+    WorkerListView,
 )
 from genba.judgement.timestamps import moment, written
 from genba.judgement.views.timeline import lanes, stretches
@@ -45,7 +45,7 @@ class WorkersView:
         self._lock = threading.Lock()
         self._used: tuple[float, tuple[frozenset[int], frozenset[str]], MemoryUse] | None = None
 
-    def picture(self, reach: str = "24h", by: str = "worker") -> WorkersPicture:
+    def picture(self, reach: str = "24h", by: str = "worker") -> WorkerListView:
         standing = self.lookout.standing()
         field = standing.field
         gone = absent(self.lookout.fleet) if field.executors else frozenset()
@@ -55,7 +55,7 @@ class WorkersView:
         memory = self._memory(here, runs)
         executors = self._executors(field, gone, running, memory)
         live = [each for each in executors if each.status == "live"]
-        return WorkersPicture(
+        return WorkerListView(
             executors=executors,
             busy=tuple(_busy(each, standing, memory) for each in running),
             waiting=sum(each.status == "waiting" for each in field.sessions),
@@ -84,12 +84,12 @@ class WorkersView:
 
     def _executors(
         self, field: FleetSnapshot, gone: frozenset[str], running: list[FleetSession], memory: MemoryUse
-    ) -> tuple[ExecutorPicture, ...]:
+    ) -> tuple[ExecutorView, ...]:
         found = []
         for each in field.executors:
             lives = each.id not in gone
             found.append(
-                ExecutorPicture(
+                ExecutorView(
                     id=each.id,
                     host=each.host,
                     process=each.process,
@@ -116,12 +116,12 @@ class WorkersView:
             return self._used[2]
 
 
-def _busy(session: FleetSession, standing: TaskStatusReason, memory: MemoryUse) -> BusyPicture:
+def _busy(session: FleetSession, standing: TaskStatusReason, memory: MemoryUse) -> BusyView:
     task = standing.field.tasks.get(session.task)
     lives = standing.runs(session)
     began, now = moment(session.started_at), moment(standing.field.now)
     seconds = max(0.0, (now - began).total_seconds()) if began is not None and now is not None else 0.0
-    return BusyPicture(
+    return BusyView(
         run=session.run,
         task=session.task,
         title=task.title if task is not None else "",

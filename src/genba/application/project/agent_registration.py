@@ -11,7 +11,7 @@ import msgspec
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.blackboard.workflow.workflow_board import WorkflowBoard
 from genba.coordination.scheduler.handover_notes import leave_note
-from genba.coordination.scheduler.session import bury
+from genba.coordination.scheduler.session import reap
 from genba.coordination.workflow.tokens import hashed, new_passkey
 from genba.domain.errors import NotFoundError, UsageError
 from genba.domain.workflow.actions import Hierarchy, RegisteredAgent
@@ -87,7 +87,7 @@ def revoke(context: ProjectContext, name: str) -> RegisteredAgent:
     fleet = FleetBoard(board)
     for session in fleet.field().sessions:
         if session.is_guest and session.agent == name and session.status == "running":
-            bury(fleet, session.run, session.part, "its passkey was revoked")
+            reap(fleet, session.run, session.part, "its passkey was revoked")
             leave_note(fleet, session.task, session.run, language=context.project.language)
     return agent
 

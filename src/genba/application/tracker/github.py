@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from genba.blackboard.fleet.proposals import one_of
-from genba.blackboard.fleet.session_ledger import BlackboardLedger
+from genba.blackboard.fleet.session_ledger import SessionRecorder
 from genba.blackboard.tracker import pull_request_terms
 from genba.blackboard.tracker.issue_copy import TrackerBoard
 from genba.blackboard.tracker.outbox import Outbox
@@ -220,7 +220,7 @@ class ProposingForge:
         return await self.forge.open(request)
 
 
-class TrackedLedger(BlackboardLedger):
+class TrackedLedger(SessionRecorder):
     """The blackboard as a run sees it whose task may have come back from its pull request."""
 
     def __init__(

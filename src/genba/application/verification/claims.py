@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from genba.application.verification.maker import Maker
 from genba.application.verification.policies import policy_resolver
-from genba.coordination.workflow.work_verifier import Judged
+from genba.coordination.workflow.work_verifier import VerificationResult
 from genba.domain.errors import StateConflictError
 from genba.domain.goals.verification import Subject, VerdictStatus, Verification
 from genba.domain.processes import claim_mark
@@ -35,7 +35,7 @@ async def judge_claim(
     agent: str,
     own_goals: bool = False,
     emit: Callable[[Event], None] = lambda _event: None,
-) -> Judged:
+) -> VerificationResult:
     """Verify a commit against what its task is held to. With `own_goals` only its acceptance criteria count.
 
     A step of a plan is judged in the middle of the work: what the whole is held to may well fail there.
@@ -43,7 +43,9 @@ async def judge_claim(
     """
     if await context.ports.repository.history().fork_point(subject.base, subject.commit) is None:
         message = f"{subject.branch} shares no commit with {subject.base_branch} any more: it could not land"
-        return Judged(done=False, commit=subject.commit, evidence=Evidence(task=task.number, summary=message))
+        return VerificationResult(
+            done=False, commit=subject.commit, evidence=Evidence(task=task.number, summary=message)
+        )
     rules = policy_resolver(context)
     policy = await rules.freeze(subject.base, subject.base_branch, task, own_goals=own_goals)
     redact = Redactor(os.environ).text
@@ -53,7 +55,7 @@ async def judge_claim(
     await asyncio.to_thread(context.board().record_verification, task.number, run, found)
     if found.status is VerdictStatus.ERROR:
         raise StateConflictError(f"the work could not be verified: {evidence(found).detail}")
-    return Judged(
+    return VerificationResult(
         done=found.done, commit=subject.commit, evidence=None if found.done else evidence_of(found, task.number)
     )
 

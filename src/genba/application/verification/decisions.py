@@ -15,7 +15,7 @@ from genba.coordination.engine.worker_liveness import absent
 from genba.domain.errors import StateConflictError, UsageError
 from genba.domain.fleet.records import Escalation, EscalationKind
 from genba.domain.tasks.task import Actor, ActorKind, StatusChange, TaskStatus
-from genba.domain.views.summary import Told
+from genba.domain.views.summary import ActionResult
 from genba.judgement.verification.reviews import next_of_review
 
 if TYPE_CHECKING:
@@ -54,52 +54,54 @@ class Decisions:
 
     # ── pause, resume, stop ──────────────────────────────────────────────────────────────────────────────────────────
 
-    def pause(self, number: int | None = None) -> Told:
+    def pause(self, number: int | None = None) -> ActionResult:
         """Begin nothing new in the project, while what runs goes on; or let one task wait, with its session parked."""
         if number is None:
             self.board.pause_project(True, self.actor)
-            return Told(sentence="paused: nothing new begins; what runs now goes on", hint="genba resume")
+            return ActionResult(sentence="paused: nothing new begins; what runs now goes on", hint="genba resume")
         self.board.hold(number, True, self.actor)
         message = f"#{number} is paused: what runs of it is parked, and nobody begins or goes on with it"
-        return Told(sentence=message, hint=f"genba resume {number}")
+        return ActionResult(sentence=message, hint=f"genba resume {number}")
 
-    def resume(self, number: int | None = None) -> Told:
+    def resume(self, number: int | None = None) -> ActionResult:
         """Let the project, or one task, go on after a pause or a stop."""
         if number is None:
             self.board.pause_project(False, self.actor)
             self.board.stop_all(False, self.actor)
-            return Told(sentence="the project goes on", hint=onward(self.board))
+            return ActionResult(sentence="the project goes on", hint=onward(self.board))
         self.board.hold(number, False, self.actor)
         asked = open_one(self.board, number)
         if asked is not None and asked.kind is EscalationKind.STOPPED:
             self.board.decide(number, True, "resumed", self.actor, asked.id)
             asked = open_one(self.board, number)
         waits = f"genba decisions show {number}   waits for you"
-        return Told(sentence=f"#{number} goes on", hint=waits if asked is not None else onward(self.board))
+        return ActionResult(sentence=f"#{number} goes on", hint=waits if asked is not None else onward(self.board))
 
-    def stop(self, number: int | None = None, reason: str = "") -> Told:
+    def stop(self, number: int | None = None, reason: str = "") -> ActionResult:
         """Park what runs now: all of it, and every `genba work` ends; or one task, until somebody decides."""
         if number is None:
             self.board.stop_all(True, self.actor)
             message = "told to stop: every genba work parks its sessions and ends; branches and commits stay"
-            return Told(sentence=message, hint="genba resume   then  genba work")
+            return ActionResult(sentence=message, hint="genba resume   then  genba work")
         task = self.board.board.get(number)
         self.board.hold(number, True, self.actor)
         asked = reason or f"stopped by {self.actor.name}"
         self.board.escalate(Escalation(task=number, kind=EscalationKind.STOPPED, question=asked), None)
         message = f"#{number} is told to stop: what runs of it is parked; its branch and its commits stay"
-        return Told(sentence=message, hint=f"genba resume {task.number}")
+        return ActionResult(sentence=message, hint=f"genba resume {task.number}")
 
     # ── what waits for people ────────────────────────────────────────────────────────────────────────────────────────
 
-    def answer(self, number: int, text: str, asked: int | None = None) -> Told:
+    def answer(self, number: int, text: str, asked: int | None = None) -> ActionResult:
         """Answer what a task waits for. Its session goes on with the answer. `asked`: the question that was read."""
         text = said(text, f'genba answer {number} "…"')
         found = the_one(self.board, number, "an answer", asked)
         self.board.answer(number, text, self.actor, found.id)
-        return Told(sentence=f"#{number} is answered", hint=onward(self.board))
+        return ActionResult(sentence=f"#{number} is answered", hint=onward(self.board))
 
-    def approve(self, number: int, commit: str | None = None, reason: str = "", asked: int | None = None) -> Told:
+    def approve(
+        self, number: int, commit: str | None = None, reason: str = "", asked: int | None = None
+    ) -> ActionResult:
         """Say yes to what a task waits for. Where nobody asked, the verified commit of a task in review is approved.
 
         `asked`: what was read, and nothing else.
@@ -108,11 +110,11 @@ class Decisions:
         if found is not None:
             _check_commit(found, commit)
             self.board.decide(number, True, reason, self.actor, found.id)
-            return Told(sentence=f"#{number} is approved: {found.kind}", hint=self._onward(found))
+            return ActionResult(sentence=f"#{number} is approved: {found.kind}", hint=self._onward(found))
         self.board.board.approve(number, _verified_commit(self.board.board, number, commit), self.actor)
-        return Told(sentence=f"#{number} is approved: review", hint=self._after_review(number))
+        return ActionResult(sentence=f"#{number} is approved: review", hint=self._after_review(number))
 
-    def reject(self, number: int, reason: str, asked: int | None = None) -> Told:
+    def reject(self, number: int, reason: str, asked: int | None = None) -> ActionResult:
         """Say no to what a task waits for, and why. The reason goes back to the author or the planner.
 
         Where nobody asked, changes are requested of the verified commit of a task in review.
@@ -121,7 +123,7 @@ class Decisions:
         if asked is None and open_one(self.board, number) is None and self.board.board.commit_in_review(number):
             commit = _verified_commit(self.board.board, number, None)
             self.board.board.reject(number, commit, reason, self.actor)
-            return Told(sentence=f"#{number} is rejected: review", hint=self._after_review(number))
+            return ActionResult(sentence=f"#{number} is rejected: review", hint=self._after_review(number))
         found = the_one(self.board, number, "a decision", asked)
         kind = found.kind
         self.board.decide(number, False, reason, self.actor, found.id)
@@ -129,7 +131,7 @@ class Decisions:
         other = f"genba task cancel {number}   or let it go on: genba task unblock {number}"
         stays = "" if goes_on else ", and stays as it is"
         message = f"#{number} is rejected: {kind}{stays}"
-        return Told(sentence=message, hint=self._onward(found) if goes_on else other)
+        return ActionResult(sentence=message, hint=self._onward(found) if goes_on else other)
 
     def _onward(self, found: Escalation) -> str:
         return self._after_review(found.task) if found.kind is EscalationKind.REVIEW else onward(self.board)
@@ -141,13 +143,13 @@ class Decisions:
 
     # ── one task ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def comment(self, number: int, text: str) -> Told:
+    def comment(self, number: int, text: str) -> ActionResult:
         self.board.board.comment(number, said(text, f'genba task comment {number} "…"'), self.actor)
-        return Told(sentence=f"#{number} has your comment", hint=f"genba task show {number}")
+        return ActionResult(sentence=f"#{number} has your comment", hint=f"genba task show {number}")
 
     def move(
         self, number: int, to: TaskStatus, reason: str = "", only_from: tuple[TaskStatus, ...] = tuple(TaskStatus)
-    ) -> Told:
+    ) -> ActionResult:
         """Change the status of a task by hand, through the one gateway."""
         board = self.context.board(make=False)
         before = board.get(number)
@@ -161,7 +163,7 @@ class Decisions:
             )
         change = StatusChange(to=to, actor=self.actor, reason=reason, version=before.version)
         after = board.change_status(number, change)
-        return Told(sentence=f"#{number} is {after.status}", hint=f"genba task show {number}")
+        return ActionResult(sentence=f"#{number} is {after.status}", hint=f"genba task show {number}")
 
 
 def onward_after_review(context: ProjectContext, number: int) -> str:

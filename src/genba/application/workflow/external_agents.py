@@ -18,17 +18,17 @@ from genba.application.sessions.preflight import preflight
 from genba.application.verification.claims import judge_claim, tip_of
 from genba.application.verification.policies import policy_resolver
 from genba.blackboard.fleet.fleet_board import FleetBoard
-from genba.blackboard.fleet.session_ledger import BlackboardLedger
+from genba.blackboard.fleet.session_ledger import SessionRecorder
 from genba.coordination.scheduler.handover_notes import leave_note, note_for
 from genba.coordination.scheduler.orchestrator import run_id
 from genba.coordination.scheduler.session import let_go
-from genba.coordination.scheduler.session_plan import PartState, SessionPlan, write_state
+from genba.coordination.scheduler.session_plan import SegmentState, SessionPlan, write_state
 from genba.coordination.workflow.boards import refused
-from genba.coordination.workflow.work_verifier import Judged, Place
+from genba.coordination.workflow.work_verifier import VerificationResult, WorkLocation
 from genba.definitions.agent.layers import Layer
 from genba.domain.decoding import reader
 from genba.domain.errors import DiskFullError, GenbaError, NotFoundError, StateConflictError, UnavailableError
-from genba.domain.fleet.records import GUEST, BranchHandover, FleetSnapshot, PartEnd, PartOrder, Purpose, WaitsFor
+from genba.domain.fleet.records import GUEST, BranchHandover, FleetSnapshot, Purpose, SegmentEnd, SegmentOrder, WaitsFor
 from genba.domain.goals.verification import Subject
 from genba.domain.sessions.loop_state import LoopState
 from genba.domain.sessions.outcomes import Outcome
@@ -94,7 +94,7 @@ class GuestDesk:
             branch=branch_of(task, purpose, field),
             base_branch=base_branch,
         )
-        order = PartOrder(run=run, task=task.number, agent=seat.agent, attempt=attempt, purpose=purpose)
+        order = SegmentOrder(run=run, task=task.number, agent=seat.agent, attempt=attempt, purpose=purpose)
         begin = partial(
             self.board.start,
             order,
@@ -122,7 +122,7 @@ class GuestDesk:
         """A working tree. It is there already for whoever comes back; nobody holds its branch in between."""
         workspace = await self._tree(seat.run, seat.agent, task, plan)
         start = _start_in(workspace, seat.agent)
-        await BlackboardLedger(self.board.board).begin(task.number, start, lambda _older: False)
+        await SessionRecorder(self.board.board).begin(task.number, start, lambda _older: False)
         return workspace
 
     async def _tree(self, run: str, agent: str, task: Task, plan: SessionPlan) -> Workspace:
@@ -153,7 +153,7 @@ class GuestDesk:
 
     # ── the place, and what is in it ─────────────────────────────────────────────────────────────────────────────────
 
-    async def place(self, seat: AgentConnection) -> Place:
+    async def place(self, seat: AgentConnection) -> WorkLocation:
         number = self._bound(seat)
         language = self.context.project.language
         note = await asyncio.to_thread(note_for, self.board, number, language=language)
@@ -165,9 +165,9 @@ class GuestDesk:
             branch, base, base_branch, path = workspace.branch, workspace.base, plan.base_branch, workspace.path
         policy = await policy_resolver(self.context).freeze(base, base_branch, task)
         goals = tuple(line.removeprefix("- ") for line in policy.told(language).splitlines())
-        return Place(branch=branch, base_branch=base_branch, path=path, note=note, goals=goals)
+        return WorkLocation(branch=branch, base_branch=base_branch, path=path, note=note, goals=goals)
 
-    async def judge(self, seat: AgentConnection) -> Judged:
+    async def judge(self, seat: AgentConnection) -> VerificationResult:
         if seat.hierarchy is Hierarchy.MANAGER:
             branch, base, base_branch, task = await self._of_manager(seat)
             subject = Subject(
@@ -177,13 +177,15 @@ class GuestDesk:
         task, _, workspace = await self._workspace(seat)
         return await judge_claim(self.context, task, await self._subject(workspace), run=seat.run, agent=seat.agent)
 
-    async def judge_subtask(self, seat: AgentConnection, number: int) -> Judged:
+    async def judge_subtask(self, seat: AgentConnection, number: int) -> VerificationResult:
         _, _, workspace = await self._workspace(seat)
         step = await asyncio.to_thread(self.board.board.get, number)
         subject = await self._subject(workspace)
         if subject.dirty:
             message = f"these changes are not committed: {', '.join(subject.dirty[:5])}"
-            return Judged(done=False, commit=subject.commit, evidence=Evidence(task=number, summary=message))
+            return VerificationResult(
+                done=False, commit=subject.commit, evidence=Evidence(task=number, summary=message)
+            )
         return await judge_claim(self.context, step, subject, run=seat.run, agent=seat.agent, own_goals=True)
 
     async def _subject(self, workspace: Workspace) -> Subject:
@@ -223,7 +225,7 @@ class GuestDesk:
         task, plan, workspace = await self._workspace(seat)
         actor = Actor(ActorKind.ORCHESTRATOR, seat.run)
         change = StatusChange(to=TaskStatus.REVIEW, actor=actor, commit=commit, session=seat.run)
-        end = PartEnd(
+        end = SegmentEnd(
             run=seat.run, part=1, waits_for=WaitsFor.REVIEW, verified=commit, state=_verified(plan, workspace)
         )
         moved = change if task.status is TaskStatus.IN_PROGRESS else None
@@ -241,7 +243,7 @@ class GuestDesk:
         workspace = await self._tree(run, seat.agent, task, plan)
         given = BranchHandover(
             manager=seat.run,
-            order=PartOrder(run=run, task=number, agent=seat.agent, attempt=attempt, purpose=Purpose.INTEGRATE),
+            order=SegmentOrder(run=run, task=number, agent=seat.agent, attempt=attempt, purpose=Purpose.INTEGRATE),
             start=_start_in(workspace, seat.agent),
             executor=f"{GUEST}{seat.id}",
             commit=commit,
@@ -264,7 +266,7 @@ class GuestDesk:
         if session.status != "running" or not session.is_guest:
             return
         let_go(self.board, seat.task, seat.run, reason)
-        self.board.end_part(PartEnd(run=seat.run, part=session.part, outcome=outcome, reason=reason))
+        self.board.end_part(SegmentEnd(run=seat.run, part=session.part, outcome=outcome, reason=reason))
 
 
 def _start_in(workspace: Workspace, agent: str) -> SessionStart:
@@ -281,4 +283,4 @@ def _start_in(workspace: Workspace, agent: str) -> SessionStart:
 def _verified(plan: SessionPlan, workspace: Workspace) -> str:
     """The state of a session that has nothing left to ask: its work is verified."""
     loop = LoopState(step=plan.definition.entry_step(None)).end(Outcome.COMPLETED, "its claim was verified")
-    return write_state(PartState(loop=loop, workspace=workspace))
+    return write_state(SegmentState(loop=loop, workspace=workspace))

@@ -14,7 +14,7 @@ import msgspec
 
 from genba.application.verification.claims import evidence_of, judge_claim, tip_of
 from genba.application.verification.policies import policy_resolver
-from genba.coordination.workflow.work_verifier import Judged, Place
+from genba.coordination.workflow.work_verifier import VerificationResult, WorkLocation
 from genba.domain.errors import StateConflictError
 from genba.domain.goals.verification import Subject
 from genba.domain.sessions.evidence import CheckResult, CheckStatus
@@ -73,16 +73,16 @@ class LiveWorkVerifier:
         self.leaving = leaving
         """Whether no part begins here any more."""
 
-    async def place(self, seat: AgentConnection) -> Place:
+    async def place(self, seat: AgentConnection) -> WorkLocation:
         live = await self._live(seat)
         return await _on_its_loop(live, self._place(seat, live.run))
 
-    async def judge(self, seat: AgentConnection) -> Judged:
+    async def judge(self, seat: AgentConnection) -> VerificationResult:
         live = await self._live(seat)
         judge = self._judge_parts if seat.hierarchy is Hierarchy.MANAGER else self._judge_work
         return await _on_its_loop(live, judge(seat, live.run))
 
-    async def judge_subtask(self, seat: AgentConnection, number: int) -> Judged:
+    async def judge_subtask(self, seat: AgentConnection, number: int) -> VerificationResult:
         live = await self._live(seat)
         return await _on_its_loop(live, self._judge_step(seat, live.run, number))
 
@@ -113,14 +113,14 @@ class LiveWorkVerifier:
         )
         raise WorkflowError(ErrorCode.CONFLICT, message, hint="call it again in a few seconds", action="retry")
 
-    async def _place(self, seat: AgentConnection, run: Run) -> Place:
+    async def _place(self, seat: AgentConnection, run: Run) -> WorkLocation:
         if seat.hierarchy is Hierarchy.MANAGER:
             landing = await self.landing(_task(seat))
             task = await self._read(_task(seat))
             policy = await policy_resolver(self.context).freeze(
                 await tip_of(self.context, landing.base_branch), landing.base_branch, task
             )
-            return Place(
+            return WorkLocation(
                 branch=landing.branch,
                 base_branch=landing.base_branch,
                 note=run.known(),
@@ -128,7 +128,7 @@ class LiveWorkVerifier:
             )
         workspace = run.workspace
         assert workspace is not None  # noqa: S101  (see _live)
-        return Place(
+        return WorkLocation(
             branch=workspace.branch,
             base_branch=workspace.base_branch,
             path=workspace.path,
@@ -136,18 +136,20 @@ class LiveWorkVerifier:
             goals=_lines(run.proof.policy.told(self.context.project.language)) if run.proof is not None else (),
         )
 
-    async def _judge_work(self, seat: AgentConnection, run: Run) -> Judged:
+    async def _judge_work(self, seat: AgentConnection, run: Run) -> VerificationResult:
         proved = await run.claim()
         if proved.red is None:
-            return Judged(done=True, commit=proved.commit)
+            return VerificationResult(done=True, commit=proved.commit)
         if proved.red.status is CheckStatus.ERROR:
             raise StateConflictError(f"the work could not be verified: {proved.red.detail}")
         last = run.proof.last if run.proof is not None else None
         if last is not None and not last.done and last.subject.commit == proved.commit:
-            return Judged(done=False, commit=proved.commit, evidence=evidence_of(last, _task(seat)))
-        return Judged(done=False, commit=proved.commit, evidence=_told_of(proved.red, _task(seat), proved.commit))
+            return VerificationResult(done=False, commit=proved.commit, evidence=evidence_of(last, _task(seat)))
+        return VerificationResult(
+            done=False, commit=proved.commit, evidence=_told_of(proved.red, _task(seat), proved.commit)
+        )
 
-    async def _judge_step(self, seat: AgentConnection, run: Run, number: int) -> Judged:
+    async def _judge_step(self, seat: AgentConnection, run: Run, number: int) -> VerificationResult:
         """A step of a plan, on the newest commit of the branch that all steps are made on."""
         async with run.claiming:
             workspace = run.workspace
@@ -162,11 +164,11 @@ class LiveWorkVerifier:
             )
             if seen.dirty:
                 message = f"not everything is committed: {', '.join(seen.dirty[:_MOST_NAMED])}"
-                return Judged(done=False, commit=seen.head, evidence=Evidence(task=number, summary=message))
+                return VerificationResult(done=False, commit=seen.head, evidence=Evidence(task=number, summary=message))
             step = await self._read(number)
             return await judge_claim(self.context, step, subject, run=seat.run, agent=seat.agent, own_goals=True)
 
-    async def _judge_parts(self, seat: AgentConnection, run: Run) -> Judged:
+    async def _judge_parts(self, seat: AgentConnection, run: Run) -> VerificationResult:
         """What the parts of a manager's task have come to, on the branch that they were merged into."""
         async with run.claiming:
             landing = await self.landing(_task(seat))

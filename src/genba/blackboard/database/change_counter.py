@@ -23,7 +23,7 @@ def changes(tx: Transaction) -> int:
     return int(row[0]) if row else 0
 
 
-class Pulse:
+class ChangeCounter:
     """Numbers that only say: it is the same as before, or it is not. Any thread may ask."""
 
     def __init__(self, store: Store) -> None:

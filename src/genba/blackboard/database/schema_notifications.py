@@ -3,7 +3,7 @@
 from sqlalchemy import Index, Table, UniqueConstraint
 
 from genba.blackboard.database.schema_columns import metadata, moment, prose, row_id, to, whole, words
-from genba.domain.fleet.notifications import NoticeStatus
+from genba.domain.fleet.notifications import NotificationStatus
 
 notices = Table(
     "notices",
@@ -13,7 +13,7 @@ notices = Table(
     to("escalations", "escalation_id"),
     prose("channel", None),
     whole("reminder"),
-    prose("status", NoticeStatus.PENDING),
+    prose("status", NotificationStatus.PENDING),
     whole("attempts"),
     prose("not_before"),
     prose("owner"),
@@ -22,7 +22,7 @@ notices = Table(
     moment(),
     prose("sent_at"),
     UniqueConstraint("escalation_id", "channel", "reminder"),
-    words("status", NoticeStatus),
+    words("status", NotificationStatus),
     Index("ix_notices_status", "project_id", "status", "channel", "id"),
 )
 """`owner` sends it, and nobody else does before `until`."""

@@ -9,7 +9,7 @@ from genba.blackboard.tasks.history import (
     PROJECT_RESUMED,
     RELEASED,
     STOPPING,
-    Line,
+    NewEvent,
     tell,
 )
 from genba.blackboard.tasks.task_rows import hold as hold_row
@@ -57,9 +57,9 @@ def hold(tx: Transaction, number: int, on: bool, actor: Actor) -> None:
         return
     if not on:
         tx.do(_SETTLE_STOPPED, task=task.id, by=actor.name, at=at)
-    line = Line(task=task.id, version=task.version, kind=HELD if on else RELEASED, data={})
+    line = NewEvent(task=task.id, version=task.version, kind=HELD if on else RELEASED, data={})
     tell(tx, actor, at, [line])
 
 
 def _tell(tx: Transaction, actor: Actor, kind: str) -> None:
-    tell(tx, actor, now(), [Line(task=None, version=0, kind=kind, data={})])
+    tell(tx, actor, now(), [NewEvent(task=None, version=0, kind=kind, data={})])

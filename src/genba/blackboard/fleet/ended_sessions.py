@@ -18,7 +18,7 @@ WHERE t.project_id = :project AND r.log <> '' AND t.status NOT IN ({_ENDED})
 """)  # noqa: S608  (the words are our own)
 
 
-class KnownRun(msgspec.Struct, frozen=True, kw_only=True):
+class SessionOnTask(msgspec.Struct, frozen=True, kw_only=True):
     """A run on a task, and whether both have ended."""
 
     run: str
@@ -31,13 +31,13 @@ class KnownRun(msgspec.Struct, frozen=True, kw_only=True):
     base_branch: str
 
 
-def known_runs(tx: Transaction) -> list[KnownRun]:
+def known_runs(tx: Transaction) -> list[SessionOnTask]:
     found = []
     for run, number, status, changed, session, ended_at, branch, base_branch in tx.all(_RUNS, project=tx.project):
         task = TaskStatus(status)
         over = task.ended and session == SessionStatus.ENDED
         found.append(
-            KnownRun(
+            SessionOnTask(
                 run=run,
                 task=number,
                 status=task,

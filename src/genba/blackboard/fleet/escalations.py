@@ -13,9 +13,9 @@ from genba.blackboard.database.sanitize import as_json, bounded, bounded_through
 from genba.blackboard.database.store import Row, Statement, Transaction
 from genba.blackboard.fleet import controls, plans
 from genba.blackboard.reviews import reviews
-from genba.blackboard.tasks.history import DECIDED, ESCALATED, Line, tell
+from genba.blackboard.tasks.history import DECIDED, ESCALATED, NewEvent, tell
 from genba.blackboard.tasks.status_gateway import approve, change_status
-from genba.blackboard.tasks.task_rows import GOING, hold, look
+from genba.blackboard.tasks.task_rows import GOING, hold, task_with_rows
 from genba.blackboard.tasks.task_tree import hold_line
 from genba.blackboard.tasks.transition_rules import refused
 from genba.domain.decoding import reader
@@ -94,7 +94,7 @@ def escalate(tx: Transaction, escalation: Escalation, blocker: Blocker | None) -
         **key,
     )
     values = {"kind": escalation.kind, "question": question}
-    line = Line(task=task.id, version=task.version, kind=ESCALATED, data=values)
+    line = NewEvent(task=task.id, version=task.version, kind=ESCALATED, data=values)
     tell(tx, actor, at, [line], str(key["run"]))
     if blocker is not None:
         reason = bounded(blocker.reason.strip()) or question
@@ -140,7 +140,7 @@ def decide(
 
 def settle_review(tx: Transaction, number: int, commit: str, actor: Actor) -> None:
     """Somebody has approved a commit without being asked by its escalation: that one is decided too."""
-    task = look(tx, number).task
+    task = task_with_rows(tx, number).task
     row = tx.one(_OPEN_OF_KIND, task=task.id, kind=str(EscalationKind.REVIEW))
     if row is not None and escalation_of(row).commit in ("", commit):
         _decide(tx, task, escalation_of(row), "approved", "", actor)
@@ -153,7 +153,7 @@ def escalations(tx: Transaction, open_only: bool, page: Page = WHOLE) -> list[Es
 
 def escalation(tx: Transaction, number: int) -> Escalation:
     """What a task waits for a person with: the newest that is open, else the newest."""
-    task = look(tx, number).task
+    task = task_with_rows(tx, number).task
     found = [escalation_of(row) for row in tx.all(_OF_TASK, task=task.id)]
     if task.review_of is not None and all(one.status != "open" for one in found):
         return escalation(tx, task.review_of)  # whoever names a review means what is reviewed
@@ -222,7 +222,7 @@ def _decide(tx: Transaction, task: Task, found: Escalation, status: str, said: s
     at = now()
     tx.do(_DECIDE, id=found.id, status=status, answer=said, by=actor.name, at=at)
     values = {"kind": found.kind, "status": status, "answer": said}
-    tell(tx, actor, at, [Line(task=task.id, version=task.version, kind=DECIDED, data=values)], found.run)
+    tell(tx, actor, at, [NewEvent(task=task.id, version=task.version, kind=DECIDED, data=values)], found.run)
 
 
 def _judge_commit(tx: Transaction, task: Task, found: Escalation, approved: bool, reason: str, actor: Actor) -> None:

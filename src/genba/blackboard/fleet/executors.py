@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from genba.blackboard.database.sanitize import now, seen, storable
 from genba.blackboard.database.store import Statement, Transaction
-from genba.blackboard.tasks.history import EXECUTOR_CAME, EXECUTOR_LEFT, PROVIDER_PAUSED, Line, tell
+from genba.blackboard.tasks.history import EXECUTOR_CAME, EXECUTOR_LEFT, PROVIDER_PAUSED, NewEvent, tell
 from genba.domain.errors import UsageError
 from genba.domain.fleet.records import Executor, ProviderPause
 from genba.domain.tasks.task import Actor, ActorKind
@@ -106,4 +106,4 @@ def _as_ours(until: str) -> str:
 
 
 def _tell(tx: Transaction, name: str, at: str, kind: str, data: dict[str, object]) -> None:
-    tell(tx, Actor(ActorKind.ORCHESTRATOR, name), at, [Line(task=None, version=0, kind=kind, data=data)])
+    tell(tx, Actor(ActorKind.ORCHESTRATOR, name), at, [NewEvent(task=None, version=0, kind=kind, data=data)])

@@ -13,7 +13,7 @@ from genba.blackboard.database.paging import WHOLE, Page
 from genba.blackboard.database.sanitize import now
 from genba.blackboard.database.store import Transaction
 from genba.blackboard.fleet import controls, escalations, executors, merge_entries, plans, session_segments, spending
-from genba.blackboard.fleet.fleet_snapshot import FieldView
+from genba.blackboard.fleet.fleet_snapshot import SnapshotReader
 from genba.blackboard.reviews import reviews
 from genba.blackboard.tasks import handovers, status_gateway
 from genba.blackboard.tasks.board import Blackboard
@@ -26,14 +26,14 @@ from genba.domain.fleet.records import (
     Executor,
     FleetSession,
     FleetSnapshot,
-    Ledger,
     MergeEntry,
-    PartEnd,
-    PartOrder,
     Plan,
     ProviderPause,
     Review,
+    SegmentEnd,
+    SegmentOrder,
     Spending,
+    SpendingTotals,
 )
 from genba.domain.tasks.task import Actor, Blocker, StatusChange
 
@@ -49,7 +49,7 @@ class FleetBoard:
     def __init__(self, board: Blackboard) -> None:
         self.board = board
         self.store = board.store
-        self._view = FieldView()
+        self._view = SnapshotReader()
 
     def field(self) -> FleetSnapshot:
         """Everything to decide on, seen at one moment."""
@@ -59,7 +59,7 @@ class FleetBoard:
 
     def start(
         self,
-        order: PartOrder,
+        order: SegmentOrder,
         *,
         executor: str,
         host: str = "",
@@ -81,7 +81,7 @@ class FleetBoard:
         return self.store.write_with(both)
 
     def continue_(
-        self, order: PartOrder, *, executor: str, host: str = "", enqueue: Enqueue | None = None
+        self, order: SegmentOrder, *, executor: str, host: str = "", enqueue: Enqueue | None = None
     ) -> FleetSession:
         """Begin the next part of a session that waits, and enqueue it."""
 
@@ -93,10 +93,10 @@ class FleetBoard:
 
         return self.store.write_with(both)
 
-    def end_part(self, end: PartEnd) -> None:
+    def end_part(self, end: SegmentEnd) -> None:
         self.store.write(lambda tx: session_segments.end_part(tx, end))
 
-    def move_and_end(self, number: int, change: StatusChange | None, end: PartEnd) -> None:
+    def move_and_end(self, number: int, change: StatusChange | None, end: SegmentEnd) -> None:
         """Move a task on and end the part that brought it there. Whoever sees the one sees the other."""
 
         def both(tx: Transaction) -> None:
@@ -266,7 +266,7 @@ class FleetBoard:
 
     # Money, providers, executors
 
-    def ledger(self, day: str = "") -> Ledger:
+    def ledger(self, day: str = "") -> SpendingTotals:
         """What was spent; `day` is a date in UTC, today by default."""
         return self.store.read(lambda tx: spending.ledger(tx, day or now()[:10]))
 

@@ -74,7 +74,7 @@ _RANKS = {priority: rank for rank, priority in enumerate(Priority)}
 _data = reader(dict[str, Any])
 
 
-class FieldView:
+class SnapshotReader:
     """The field of one project, as it is now."""
 
     def __init__(self) -> None:

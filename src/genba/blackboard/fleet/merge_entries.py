@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from genba.blackboard.database.paging import WHOLE, Page
 from genba.blackboard.database.sanitize import as_json, bounded, now, seen, storable
 from genba.blackboard.database.store import Row, Statement, Transaction
-from genba.blackboard.tasks.history import MERGE_QUEUED, MERGE_SETTLED, Line, tell
+from genba.blackboard.tasks.history import MERGE_QUEUED, MERGE_SETTLED, NewEvent, tell
 from genba.blackboard.tasks.task_rows import hold
 from genba.blackboard.tasks.transition_rules import refused
 from genba.domain.decoding import reader
@@ -106,7 +106,7 @@ def enqueue_merge(tx: Transaction, entry: MergeEntry) -> MergeEntry:
     else:
         tx.do(_INSERT, project=tx.project, task=task.id, **same, **place)
     values = {"commit": entry.commit, "target": entry.target, "round": entry.round}
-    tell(tx, _QUEUE, at, [Line(task=task.id, version=task.version, kind=MERGE_QUEUED, data=values)], entry.run)
+    tell(tx, _QUEUE, at, [NewEvent(task=task.id, version=task.version, kind=MERGE_QUEUED, data=values)], entry.run)
     row = tx.one(_SAME, **same)
     return entry_of(row) if row else entry
 
@@ -159,7 +159,7 @@ def settle(
     )
     if status is not entry.status or detail != entry.detail:
         values = {"status": status, "landed": seen(landed), "paths": [seen(path) for path in paths], "on": entry.target}
-        line = Line(task=task.id, version=task.version, kind=MERGE_SETTLED, data=values)
+        line = NewEvent(task=task.id, version=task.version, kind=MERGE_SETTLED, data=values)
         tell(tx, _QUEUE, at, [line], entry.run)
     return _entry(tx, id_)
 

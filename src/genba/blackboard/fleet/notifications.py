@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from genba.blackboard.database.sanitize import bounded
 from genba.blackboard.database.store import Row, Statement, Store, Transaction
-from genba.domain.fleet.notifications import Notice, NoticeEntry, NoticeStatus
+from genba.domain.fleet.notifications import Notification, NotificationEntry, NotificationStatus
 from genba.domain.fleet.progress import command_for
 from genba.domain.fleet.records import EscalationKind
 
@@ -90,7 +90,7 @@ _AT_ONCE = Statement("UPDATE notices SET not_before = '' WHERE project_id = :pro
 _SERVER_TIME = Statement("SELECT clock_timestamp()")
 
 
-class NoticeBoard:
+class NotificationBoard:
     """What is to be told, and what was told. Every call is one transaction, and any thread may call."""
 
     def __init__(self, store: Store, clock: Callable[[], datetime] | None = None) -> None:
@@ -127,10 +127,10 @@ class NoticeBoard:
 
         return self.store.write(work)
 
-    def claim(self, owner: str, channel: str, lives: Lives = lambda _owner: None) -> NoticeEntry | None:
+    def claim(self, owner: str, channel: str, lives: Lives = lambda _owner: None) -> NotificationEntry | None:
         """The next one to send on a channel, with the lease to do it; None where there is none now."""
 
-        def work(tx: Transaction) -> NoticeEntry | None:
+        def work(tx: Transaction) -> NotificationEntry | None:
             at = self._at(tx)
             values = {"project": tx.project, "channel": channel}
             left = [row for row in tx.all(_CLAIM_UNDER_WAY, **values) if _is_left(row[9], row[10], at, lives)]
@@ -141,25 +141,25 @@ class NoticeBoard:
                 return None
             until = written(at + timedelta(seconds=LEASE_SECONDS))
             tx.do(_TAKE, id=row[0], owner=owner, until=until)
-            return _entry(row, NoticeStatus.SENDING, attempts=row[3] + 1)
+            return _entry(row, NotificationStatus.SENDING, attempts=row[3] + 1)
 
         return self.store.write(work)
 
-    def sent(self, owner: str, entry: NoticeEntry) -> None:
-        self._end(owner, entry, NoticeStatus.SENT, "", 0)
+    def sent(self, owner: str, entry: NotificationEntry) -> None:
+        self._end(owner, entry, NotificationStatus.SENT, "", 0)
 
-    def fail(self, owner: str, entry: NoticeEntry, error: str) -> None:
+    def fail(self, owner: str, entry: NotificationEntry, error: str) -> None:
         """Give it up."""
-        self._end(owner, entry, NoticeStatus.FAILED, error, 0)
+        self._end(owner, entry, NotificationStatus.FAILED, error, 0)
 
-    def postpone(self, owner: str, entry: NoticeEntry, error: str, seconds: float, everyone: float = 0) -> None:
+    def postpone(self, owner: str, entry: NotificationEntry, error: str, seconds: float, everyone: float = 0) -> None:
         """Try it again after so many seconds, and nothing else on its channel before so many."""
-        self._end(owner, entry, NoticeStatus.PENDING, error, seconds, everyone)
+        self._end(owner, entry, NotificationStatus.PENDING, error, seconds, everyone)
 
-    def newest(self, most: int = 50) -> tuple[NoticeEntry, ...]:
+    def newest(self, most: int = 50) -> tuple[NotificationEntry, ...]:
         """The newest notices first."""
         rows = self.store.read(lambda tx: tx.all(_NEWEST_FIRST, project=tx.project, most=most))
-        return tuple(_entry(row, NoticeStatus(row[2]), row[3]) for row in rows)
+        return tuple(_entry(row, NotificationStatus(row[2]), row[3]) for row in rows)
 
     def retry(self) -> int:
         """Try again what was given up, and at once what waits for its next attempt; how many had been given up."""
@@ -196,8 +196,8 @@ class NoticeBoard:
     def _end(
         self,
         owner: str,
-        entry: NoticeEntry,
-        status: NoticeStatus,
+        entry: NotificationEntry,
+        status: NotificationStatus,
         error: str,
         seconds: float,
         everyone: float = 0,
@@ -238,7 +238,7 @@ def _is_due(row: Row, at: datetime, channels: Sequence[str], lives: Lives) -> bo
     channel, status, not_before, owner, until, asked = (str(value) for value in row)
     if channel not in channels:
         return False
-    if status == NoticeStatus.SENDING:
+    if status == NotificationStatus.SENDING:
         return _is_left(owner, until, at, lives)
     waits = written(at) < not_before <= written(at + LONGEST_WAIT + _SKEW)
     return asked != "open" or not waits
@@ -250,9 +250,9 @@ def _is_left(owner: str, until: str, at: datetime, lives: Lives) -> bool:
     return until <= written(at) or until > too_late or lives(owner) is False
 
 
-def _entry(row: Row, status: NoticeStatus, attempts: int) -> NoticeEntry:
+def _entry(row: Row, status: NotificationStatus, attempts: int) -> NotificationEntry:
     kind, reminder = EscalationKind(row[12]), int(row[8])
-    return NoticeEntry(
+    return NotificationEntry(
         id=row[0],
         channel=row[1],
         status=status,
@@ -261,7 +261,7 @@ def _entry(row: Row, status: NoticeStatus, attempts: int) -> NoticeEntry:
         error=row[5],
         created_at=row[6],
         sent_at=row[7],
-        notice=Notice(
+        notice=Notification(
             key=f"{row[19]}-escalation-{row[11]}" + (f"-reminder-{reminder}" if reminder else ""),
             kind=kind,
             project=row[18],

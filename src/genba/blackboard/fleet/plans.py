@@ -8,9 +8,9 @@ from graphlib import CycleError, TopologicalSorter
 
 from genba.blackboard.database.sanitize import as_json, named, now, seen
 from genba.blackboard.database.store import Row, Statement, Transaction
-from genba.blackboard.tasks.history import PARTS_CREATED, PLAN_REJECTED, PLANNED, Line, tell
+from genba.blackboard.tasks.history import PARTS_CREATED, PLAN_REJECTED, PLANNED, NewEvent, tell
 from genba.blackboard.tasks.task_records import add, edit
-from genba.blackboard.tasks.task_rows import GOING, hold, look
+from genba.blackboard.tasks.task_rows import GOING, hold, task_with_rows
 from genba.blackboard.tasks.task_tree import hold_line, hold_relations
 from genba.blackboard.tasks.transition_rules import refused
 from genba.domain.decoding import reader
@@ -64,7 +64,7 @@ def propose(tx: Transaction, plan: Plan) -> Plan:
         summary=seen(plan.summary),
         at=at,
     )
-    line = Line(task=task.id, version=task.version, kind=PLANNED, data={"parts": len(plan.subtasks)})
+    line = NewEvent(task=task.id, version=task.version, kind=PLANNED, data={"parts": len(plan.subtasks)})
     tell(tx, Actor(ActorKind.ORCHESTRATOR, seen(plan.run).strip() or "genba"), at, [line], seen(plan.run))
     return plan_of(tx.all(_OF_TASK, task=task.id)[0])
 
@@ -104,8 +104,8 @@ def create_parts(tx: Transaction, plan_id: int, actor: Actor, reviewed: Mapping[
     tx.do(_CREATED, id=plan_id, parts=as_json(numbers))
     if parent.decompose:
         edit(tx, plan.task, TaskEdit(decompose=False), actor, None)
-    after = look(tx, plan.task).task
-    line = Line(task=after.id, version=after.version, kind=PARTS_CREATED, data={"parts": numbers})
+    after = task_with_rows(tx, plan.task).task
+    line = NewEvent(task=after.id, version=after.version, kind=PARTS_CREATED, data={"parts": numbers})
     tell(tx, actor, now(), [line], plan.run)
     return numbers
 
@@ -147,7 +147,9 @@ def plan_of(row: Row) -> Plan:
 
 def _reject(tx: Transaction, task: Task, plan: Plan, reason: str, actor: Actor) -> None:
     tx.do(_REJECTED, id=plan.id, reason=seen(reason))
-    line = Line(task=task.id, version=task.version, kind=PLAN_REJECTED, data={"plan": plan.id, "reason": seen(reason)})
+    line = NewEvent(
+        task=task.id, version=task.version, kind=PLAN_REJECTED, data={"plan": plan.id, "reason": seen(reason)}
+    )
     tell(tx, actor, now(), [line], plan.run)
 
 

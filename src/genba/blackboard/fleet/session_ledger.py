@@ -10,7 +10,7 @@ from genba.domain.sessions.session import Briefing, Died, SessionEnd, SessionSta
 from genba.domain.tasks.task import StatusChange, Task
 
 
-class BlackboardLedger:
+class SessionRecorder:
     """Writes to the blackboard in a thread, so that nothing waits for the database but the caller."""
 
     def __init__(self, board: Blackboard, words: Callable[[str], str] = str) -> None:

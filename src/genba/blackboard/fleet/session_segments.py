@@ -12,7 +12,7 @@ from genba.blackboard.database.sanitize import as_json, bounded, now, seen, stor
 from genba.blackboard.database.store import Row, Statement, Transaction
 from genba.blackboard.fleet.spending import spend, spend_rest
 from genba.blackboard.reviews.reviews import check_reviewer
-from genba.blackboard.tasks.history import PART_BEGAN, PART_ENDED, TAKEN_OVER, Line, tell
+from genba.blackboard.tasks.history import PART_BEGAN, PART_ENDED, TAKEN_OVER, NewEvent, tell
 from genba.blackboard.tasks.status_gateway import change_status
 from genba.blackboard.tasks.task_records import agent_id
 from genba.blackboard.tasks.task_rows import hold, id_of
@@ -21,7 +21,7 @@ from genba.blackboard.tasks.transition_rules import refuse_step, refused
 from genba.blackboard.workflow.agent_connections import part_over
 from genba.domain.decoding import reader
 from genba.domain.errors import NotFoundError, StateConflictError
-from genba.domain.fleet.records import Cause, FleetSession, PartEnd, PartOrder, Purpose, Spending, WaitsFor
+from genba.domain.fleet.records import Cause, FleetSession, Purpose, SegmentEnd, SegmentOrder, Spending, WaitsFor
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.sessions.session import SessionStatus
 from genba.domain.tasks.task import Actor, ActorKind, Blocker, BlockerKind, StatusChange, Task, TaskStatus
@@ -90,7 +90,7 @@ _SENDS_BACK = (Cause.FINDINGS, Cause.CONFLICT, Cause.RED)
 
 
 def start(
-    tx: Transaction, order: PartOrder, *, executor: str, host: str, provider: str, plan: str, base_branch: str
+    tx: Transaction, order: SegmentOrder, *, executor: str, host: str, provider: str, plan: str, base_branch: str
 ) -> tuple[FleetSession, bool]:
     """Claim a task for the first part of a session; whether it is new, or was there already."""
     for text, what in ((order.run, "the run"), (order.agent, "the agent"), (executor, "the executor")):
@@ -114,14 +114,14 @@ def start(
     change = StatusChange(to=TaskStatus.IN_PROGRESS, actor=actor, reason=reason, session=order.run)
     task = change_status(tx, order.task, change)
     write_session(tx, task, order, executor=executor, host=host, provider=provider, plan=plan, base_branch=base_branch)
-    _told_of_part(tx, task, order, actor)
+    _record_segment_started(tx, task, order, actor)
     return session(tx, order.run), True
 
 
 def write_session(
     tx: Transaction,
     task: Task,
-    order: PartOrder,
+    order: SegmentOrder,
     *,
     executor: str,
     host: str = "",
@@ -152,7 +152,7 @@ def write_session(
     )
 
 
-def continue_(tx: Transaction, order: PartOrder, *, executor: str, host: str) -> tuple[FleetSession, bool]:
+def continue_(tx: Transaction, order: SegmentOrder, *, executor: str, host: str) -> tuple[FleetSession, bool]:
     """Begin the next part of a session that waits; whether it is new, or was begun already."""
     storable(executor, "the executor", empty=False)
     hold_line(tx, order.task, with_itself=False)
@@ -183,11 +183,11 @@ def continue_(tx: Transaction, order: PartOrder, *, executor: str, host: str) ->
         reviews=1 if order.cause is Cause.FINDINGS else 0,
         at=now(),
     )
-    _told_of_part(tx, task, order, actor)
+    _record_segment_started(tx, task, order, actor)
     return session(tx, order.run), True
 
 
-def end_part(tx: Transaction, end: PartEnd) -> None:
+def end_part(tx: Transaction, end: SegmentEnd) -> None:
     """Write down how a part ended. Only the first end counts; a session that waits can still be given up, `aborted`.
 
     What is over is waited for by nobody: a task may have ended while its part was about to say what it waits for.
@@ -210,7 +210,7 @@ def end_part(tx: Transaction, end: PartEnd) -> None:
         _write_end(tx, end, waits, at)
     part_over(tx, end.run, at)
     values = {"part": end.part, "waits_for": end.waits_for, "outcome": end.outcome, "reason": bounded(end.reason)}
-    line = Line(task=task.id, version=task.version, kind=PART_ENDED, data=values)
+    line = NewEvent(task=task.id, version=task.version, kind=PART_ENDED, data=values)
     tell(tx, Actor(ActorKind.ORCHESTRATOR, there.executor or end.run), at, [line], end.run)
 
 
@@ -228,7 +228,7 @@ def give_up(tx: Transaction, run: str, part: int, reason: str, actor: Actor) -> 
         change_status(tx, number, change)
         blocker = Blocker(BlockerKind.FAILED, reason)
         change_status(tx, number, msgspec.structs.replace(change, to=TaskStatus.BLOCKED, blocker=blocker))
-    end_part(tx, PartEnd(run=run, part=part, outcome=Outcome.ABORTED, reason=reason))
+    end_part(tx, SegmentEnd(run=run, part=part, outcome=Outcome.ABORTED, reason=reason))
 
 
 def give_back(tx: Transaction, run: str, part: int, reason: str, actor: Actor) -> None:
@@ -239,7 +239,7 @@ def give_back(tx: Transaction, run: str, part: int, reason: str, actor: Actor) -
     there = session(tx, run)
     if there.part != part or there.status != SessionStatus.WAITING:
         return
-    end_part(tx, PartEnd(run=run, part=part, outcome=Outcome.ABORTED, reason=reason))
+    end_part(tx, SegmentEnd(run=run, part=part, outcome=Outcome.ABORTED, reason=reason))
     if hold(tx, number).task.status in (TaskStatus.REVIEW, TaskStatus.IN_PROGRESS):
         reopen(tx, number, reason, actor)
 
@@ -257,7 +257,7 @@ def reopen(tx: Transaction, number: int, reason: str, actor: Actor) -> None:
     change_status(tx, number, change)
 
 
-def _write_end(tx: Transaction, end: PartEnd, waits: bool, at: str) -> None:
+def _write_end(tx: Transaction, end: SegmentEnd, waits: bool, at: str) -> None:
     tx.do(
         _END,
         run=end.run,
@@ -288,7 +288,7 @@ def take_over(tx: Transaction, run: str, executor: str, host: str) -> FleetSessi
     at = now()
     tx.do(_TAKE_OVER, run=run, executor=executor, host=seen(host), at=at)
     values = {"run": run, "from": before.executor, "to": executor}
-    line = Line(task=task.id, version=task.version, kind=TAKEN_OVER, data=values)
+    line = NewEvent(task=task.id, version=task.version, kind=TAKEN_OVER, data=values)
     tell(tx, Actor(ActorKind.ORCHESTRATOR, executor), at, [line], run)
     return session(tx, run)
 
@@ -387,7 +387,7 @@ def texts_of(tx: Transaction, run: str) -> tuple[str, str]:
     return str(row[0]), str(row[1])
 
 
-def _may_go_on(tx: Transaction, task: Task, order: PartOrder) -> None:
+def _may_go_on(tx: Transaction, task: Task, order: SegmentOrder) -> None:
     other = tx.one(_OTHERS, task=task.id, run=order.run)
     if other is not None:
         raise refused(task.number, f"{other[0]} works on it", f"genba logs {other[0]}")
@@ -400,7 +400,7 @@ def _may_go_on(tx: Transaction, task: Task, order: PartOrder) -> None:
         raise refused(task.number, "somebody paused it", f"genba resume {task.number}")
 
 
-def _moved(tx: Transaction, task: Task, order: PartOrder, actor: Actor) -> Task:
+def _moved(tx: Transaction, task: Task, order: SegmentOrder, actor: Actor) -> Task:
     """The task in the status that the next part needs."""
     in_place = task.status in (TaskStatus.REVIEW, TaskStatus.DONE) or task.has_let_go_of(order.run)
     if order.cause is Cause.LANDED and in_place:
@@ -424,7 +424,7 @@ def _moved(tx: Transaction, task: Task, order: PartOrder, actor: Actor) -> Task:
     )
 
 
-def _told_of_part(tx: Transaction, task: Task, order: PartOrder, actor: Actor) -> None:
+def _record_segment_started(tx: Transaction, task: Task, order: SegmentOrder, actor: Actor) -> None:
     values: dict[str, Any] = {"part": order.part, "cause": order.cause, "purpose": order.purpose, "agent": order.agent}
-    line = Line(task=task.id, version=task.version, kind=PART_BEGAN, data=values)
+    line = NewEvent(task=task.id, version=task.version, kind=PART_BEGAN, data=values)
     tell(tx, actor, now(), [line], order.run)

@@ -10,10 +10,10 @@ from genba.blackboard.database.sanitize import bounded, now, seen, storable
 from genba.blackboard.database.store import Row, Statement, Transaction
 from genba.blackboard.fleet.spending import spend_rest
 from genba.blackboard.reviews.requests import changes_requested
-from genba.blackboard.tasks.history import TAKEN_OVER, Line, tell
+from genba.blackboard.tasks.history import TAKEN_OVER, NewEvent, tell
 from genba.blackboard.tasks.status_gateway import change_status
 from genba.blackboard.tasks.task_records import agent_id
-from genba.blackboard.tasks.task_rows import hold, look
+from genba.blackboard.tasks.task_rows import hold, task_with_rows
 from genba.blackboard.tasks.task_tree import hold_line
 from genba.blackboard.tasks.transition_rules import refuse_step, refused, reviewed_commit
 from genba.blackboard.tasks.verifications import last_verification
@@ -125,7 +125,7 @@ def begin_session(tx: Transaction, number: int, start: SessionStart, died: Died 
         _write(tx, task, start, int(mine[2]), is_there=True)  # its work is verified; the run comes back to finalize it
         return _briefing(tx, task, start.run, int(mine[2]))
     refuse_step(task, "and whoever works on that makes it")
-    _nobody_works(tx, task, start.run, died)
+    _no_session_runs(tx, task, start.run, died)
     last_attempt = int(newest[2]) if newest else 0
     attempt = last_attempt if going_on else last_attempt + 1
     task = _claim(tx, task, start, newest, attempt)
@@ -156,7 +156,7 @@ def _place(start: SessionStart) -> dict[str, Any]:
     }
 
 
-def _nobody_works(tx: Transaction, task: Task, run: str, died: Died | None) -> None:
+def _no_session_runs(tx: Transaction, task: Task, run: str, died: Died | None) -> None:
     """Refuse while another run still works on the task; whether it does, only the caller can see."""
     for row in tx.all(_RUNNING, task=task.id, run=run) if died is not None else []:
         other = _started(row)
@@ -168,7 +168,7 @@ def _nobody_works(tx: Transaction, task: Task, run: str, died: Died | None) -> N
 
 def newest_session(tx: Transaction, number: int) -> SessionStart:
     """How the newest session of a task began; all of it empty when there was none."""
-    row = tx.one(_PLACE, task=look(tx, number).task.id)
+    row = tx.one(_PLACE, task=task_with_rows(tx, number).task.id)
     return _started(row or ("", "", "", "", "", "", 0))
 
 
@@ -213,7 +213,7 @@ def _claim(tx: Transaction, task: Task, start: SessionStart, newest: Row | None,
             return change_status(tx, task.number, change)
         case TaskStatus.IN_PROGRESS:
             values = {"run": start.run, "from": newest[1] if newest else "", "attempt": attempt}
-            line = Line(task=task.id, version=task.version, kind=TAKEN_OVER, data=values)
+            line = NewEvent(task=task.id, version=task.version, kind=TAKEN_OVER, data=values)
             tell(tx, actor, now(), [line], start.run)
             return task
         case TaskStatus.BLOCKED:

@@ -5,7 +5,7 @@ import time
 from genba.blackboard.database.sanitize import now
 from genba.blackboard.database.store import Row, Statement, Transaction
 from genba.blackboard.tasks.task_rows import GOING
-from genba.domain.fleet.records import Ledger, Spending, Spent
+from genba.domain.fleet.records import Cost, Spending, SpendingTotals
 
 _SPEND = Statement("""
 INSERT INTO spending (project_id, task_id, run, agent, iteration, tokens, cost, day, created_at)
@@ -46,10 +46,10 @@ class ProjectTotal:
     """
 
     def __init__(self) -> None:
-        self._known: tuple[Spent, int, float] | None = None
+        self._known: tuple[Cost, int, float] | None = None
         """What was spent, up to which row, and when all of it was counted. Replaced whole: any thread may ask."""
 
-    def read(self, tx: Transaction) -> Spent:
+    def read(self, tx: Transaction) -> Cost:
         newest = tx.one(_NEWEST)
         until, at = int(newest[0]) if newest else 0, time.monotonic()
         known = self._known
@@ -57,7 +57,7 @@ class ProjectTotal:
             self._known = known = (_whole(tx), until, at)
         elif until > known[1]:
             more = _spent(tx.one(_NEW, project=tx.project, since=known[1], until=until) or (0, 0))
-            total = Spent(cost_usd=known[0].cost_usd + more.cost_usd, tokens=known[0].tokens + more.tokens)
+            total = Cost(cost_usd=known[0].cost_usd + more.cost_usd, tokens=known[0].tokens + more.tokens)
             self._known = known = (total, until, known[2])
         return known[0]
 
@@ -82,20 +82,20 @@ def spend_rest(tx: Transaction, run: str) -> None:
     tx.do(_REST, project=tx.project, run=run, day=at[:10], at=at)
 
 
-def ledger(tx: Transaction, day: str, total: ProjectTotal | None = None) -> Ledger:
+def ledger(tx: Transaction, day: str, total: ProjectTotal | None = None) -> SpendingTotals:
     """What was spent so far; by task for those that have not ended. `day` is a date in UTC, such as 2026-03-01."""
     project = total.read(tx) if total is not None else _whole(tx)
     agents = {str(row[0]): _spent(row[1:]) for row in tx.all(_TODAY, project=tx.project, day=day)}
     tasks = {int(row[0]): _spent(row[1:]) for row in tx.all(_BY_TASK, project=tx.project)}
-    today = Spent(
+    today = Cost(
         cost_usd=sum(spent.cost_usd for spent in agents.values()), tokens=sum(spent.tokens for spent in agents.values())
     )
-    return Ledger(project=project, today=today, by_agent_today=agents, by_task=tasks)
+    return SpendingTotals(project=project, today=today, by_agent_today=agents, by_task=tasks)
 
 
-def _whole(tx: Transaction) -> Spent:
+def _whole(tx: Transaction) -> Cost:
     return _spent(tx.one(_PROJECT, project=tx.project) or (0, 0))
 
 
-def _spent(row: Row) -> Spent:
-    return Spent(cost_usd=float(row[0] or 0), tokens=int(row[1] or 0))
+def _spent(row: Row) -> Cost:
+    return Cost(cost_usd=float(row[0] or 0), tokens=int(row[1] or 0))

@@ -12,7 +12,7 @@ import msgspec
 from genba.blackboard.database.store import Statement, Transaction
 from genba.blackboard.fleet.escalations import escalate
 from genba.blackboard.reviews.reviews import ask_review, settle_by_hand
-from genba.blackboard.tasks.task_rows import look
+from genba.blackboard.tasks.task_rows import task_with_rows
 from genba.blackboard.tasks.task_tree import hold_line
 from genba.blackboard.tasks.transition_rules import refused, reviewed_commit
 from genba.domain.decoding import reader
@@ -42,7 +42,7 @@ def request_review(
 
     A person reviews when the task says so, after `rounds` requests for changes, and when a commit comes back unchanged.
     """
-    task = look(tx, of).task
+    task = task_with_rows(tx, of).task
     found = ask_review(tx, of, commit, task.reviewer_type, words=words)
     question = words(_question(found, len(tx.all(_CHANGES, task=task.id)), rounds))
     if not question:
@@ -72,7 +72,7 @@ def _question(review: Review, count: int, rounds: int) -> str:
 def reject_commit(tx: Transaction, number: int, commit: str, reason: str, actor: Actor) -> None:
     """A person requests changes of a commit in review, without being asked for a decision."""
     hold_line(tx, number, with_itself=False)
-    task = look(tx, number).task
+    task = task_with_rows(tx, number).task
     ask_review(tx, number, commit, task.reviewer_type)
     if not settle_by_hand(tx, number, commit, False, (reason,), actor):
         raise refused(number, f"commit {commit[:12]} was reviewed already", f"genba task show {number}")
@@ -99,5 +99,5 @@ def changes_requested(tx: Transaction, task: Task) -> ChangesRequested | None:
 
 def commit_in_review(tx: Transaction, number: int) -> str:
     """The commit that waits for its review or to land; empty when the task is not in review."""
-    task = look(tx, number).task
+    task = task_with_rows(tx, number).task
     return reviewed_commit(tx, task) if task.status is TaskStatus.REVIEW else ""

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 
 from genba.blackboard.database.sanitize import as_json, bounded, named, now, seen, storable
 from genba.blackboard.database.store import Row, Statement, Transaction
-from genba.blackboard.tasks.history import REVIEW_ASKED, REVIEWED, Line, tell
+from genba.blackboard.tasks.history import REVIEW_ASKED, REVIEWED, NewEvent, tell
 from genba.blackboard.tasks.status_gateway import approve, change_status
 from genba.blackboard.tasks.task_records import add
-from genba.blackboard.tasks.task_rows import GOING, hold, look
+from genba.blackboard.tasks.task_rows import GOING, hold, task_with_rows
 from genba.blackboard.tasks.task_tree import hold_line
 from genba.blackboard.tasks.transition_rules import refused, reviewed_commit
 from genba.domain.decoding import reader
@@ -94,7 +94,7 @@ def ask_review(
     at = now()
     tx.do(_INSERT, project=tx.project, task=made.id, of=parent.id, commit=commit, reviewer_type=reviewer_type, at=at)
     values = {"commit": commit, "review": made.number, "reviewer_type": reviewer_type}
-    tell(tx, _GENBA, at, [Line(task=parent.id, version=parent.version, kind=REVIEW_ASKED, data=values)])
+    tell(tx, _GENBA, at, [NewEvent(task=parent.id, version=parent.version, kind=REVIEW_ASKED, data=values)])
     return _review(tx, made)
 
 
@@ -109,7 +109,7 @@ def verdict(
 ) -> Review:
     """Record a judgement. The first one counts; one on a commit that is no longer in review is stale."""
     named(actor)
-    of = look(tx, number).task.review_of
+    of = task_with_rows(tx, number).task.review_of
     if of is None:
         raise refused(number, "it is no review")
     hold_line(tx, of, with_itself=False)
@@ -131,7 +131,7 @@ def verdict(
         kept = (*kept, f"… and {len(findings) - _MOST_FINDINGS} more")
     tx.do(_DECIDE, task=task.id, status=status, reviewer=seen(reviewer), run=seen(run), findings=as_json(kept), at=at)
     values = {"commit": review.commit, "review": number, "status": status, "findings": kept, "reviewer": seen(reviewer)}
-    tell(tx, actor, at, [Line(task=parent.id, version=parent.version, kind=REVIEWED, data=values)], seen(run))
+    tell(tx, actor, at, [NewEvent(task=parent.id, version=parent.version, kind=REVIEWED, data=values)], seen(run))
     _finish(tx, task, review.commit, f"{status} by {seen(reviewer) or actor.name}", run)
     if status == "changes":
         send_back(tx, of, f"{seen(reviewer) or actor.name} requests changes", run)
@@ -151,7 +151,7 @@ def settle_by_hand(
     tx: Transaction, of: int, commit: str, approved: bool, findings: Sequence[str], actor: Actor
 ) -> bool:
     """A person has judged a commit: its review task is done with that. False where there is none that is open."""
-    there = tx.one(_OF_COMMIT, of=look(tx, of).task.id, commit=commit)
+    there = tx.one(_OF_COMMIT, of=task_with_rows(tx, of).task.id, commit=commit)
     if there is None or there[4] != "open":
         return False
     verdict(tx, int(there[0]), approved, findings, actor.name, actor)

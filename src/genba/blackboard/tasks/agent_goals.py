@@ -5,7 +5,7 @@ A person enables it for a task and everything below it. An enabled goal still sa
 
 from genba.blackboard.database.sanitize import named, now
 from genba.blackboard.database.store import Statement, Transaction
-from genba.blackboard.tasks.history import AGENT_COMMANDS_DISABLED, AGENT_COMMANDS_ENABLED, Line, tell
+from genba.blackboard.tasks.history import AGENT_COMMANDS_DISABLED, AGENT_COMMANDS_ENABLED, NewEvent, tell
 from genba.blackboard.tasks.task_rows import hold
 from genba.blackboard.tasks.task_tree import descendants, line_of
 from genba.domain.errors import StateConflictError, UsageError
@@ -58,7 +58,7 @@ def enable(tx: Transaction, number: int, enabled: bool, actor: Actor) -> Task:
         for row in (task.id, *(below.id for below in descendants(tx, task.id))):
             tx.do(_ENABLE, task=row, yes=True)
     kind = AGENT_COMMANDS_ENABLED if enabled else AGENT_COMMANDS_DISABLED
-    tell(tx, actor, now(), [Line(task=task.id, version=task.version, kind=kind, data={})])
+    tell(tx, actor, now(), [NewEvent(task=task.id, version=task.version, kind=kind, data={})])
     return hold(tx, number).task
 
 

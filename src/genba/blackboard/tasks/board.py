@@ -96,16 +96,16 @@ class Blackboard:
         def work(tx: Transaction) -> tuple[ImportedTask, ...]:
             result = imports.import_tasks(tx, wanted, actor)
             if not keep:
-                raise imports.NotKept(result)
+                raise imports.DryRun(result)
             return result
 
         try:
             return self.store.write(work)
-        except imports.NotKept as undone:
+        except imports.DryRun as undone:
             return undone.result
 
     def get(self, number: int) -> Task:
-        return self.store.read(lambda tx: _with_approval(tx, task_rows.look(tx, number).task))
+        return self.store.read(lambda tx: _with_approval(tx, task_rows.task_with_rows(tx, number).task))
 
     def find(
         self,
@@ -151,7 +151,7 @@ class Blackboard:
 
         def both(tx: Transaction) -> Task:
             if reviews.settle_by_hand(tx, number, commit, True, (), actor):
-                approved = task_rows.look(tx, number).task
+                approved = task_rows.task_with_rows(tx, number).task
             else:
                 approved = status_gateway.approve(tx, number, commit, actor)
             escalations.settle_review(tx, number, commit, actor)
@@ -195,7 +195,7 @@ class Blackboard:
 
     def relate(self, number: int, add: tuple[int, ...], remove: tuple[int, ...], actor: Actor) -> Task:
         """Change what a task depends on: all of it, or nothing."""
-        return self.store.write(lambda tx: dependencies.relate(tx, number, add, remove, actor))
+        return self.store.write(lambda tx: dependencies.change_dependencies(tx, number, add, remove, actor))
 
     def comment(self, number: int, body: str, actor: Actor) -> Comment:
         return self.store.write(lambda tx: task_records.comment(tx, number, body, actor))

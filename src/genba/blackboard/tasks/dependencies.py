@@ -5,8 +5,8 @@ A task waits for what it depends on, and cannot be done before its parts have en
 
 from genba.blackboard.database.sanitize import named, now
 from genba.blackboard.database.store import Statement, Transaction
-from genba.blackboard.tasks.history import DEPENDENCY_ADDED, DEPENDENCY_REMOVED, EDITED, Line, tell
-from genba.blackboard.tasks.task_rows import hold, id_of, look
+from genba.blackboard.tasks.history import DEPENDENCY_ADDED, DEPENDENCY_REMOVED, EDITED, NewEvent, tell
+from genba.blackboard.tasks.task_rows import hold, id_of, task_with_rows
 from genba.blackboard.tasks.task_tree import blocked_above, hold_relations, line_of
 from genba.blackboard.tasks.transition_rules import refuse_step, refused
 from genba.domain.errors import StateConflictError
@@ -37,7 +37,7 @@ def depend(tx: Transaction, number: int, on: int, actor: Actor) -> Task:
     if way:
         raise _circle(number, (number, *way))
     tx.do(_INSERT, task=task.id, on=on_id)
-    return _told(tx, task, DEPENDENCY_ADDED, on, actor)
+    return _recorded(tx, task, DEPENDENCY_ADDED, on, actor)
 
 
 def undepend(tx: Transaction, number: int, on: int, actor: Actor) -> Task:
@@ -47,17 +47,19 @@ def undepend(tx: Transaction, number: int, on: int, actor: Actor) -> Task:
     if on not in task.dependencies:
         raise refused(number, f"it does not depend on #{on}")
     tx.do(_DELETE, task=task.id, on=on_id)
-    return _told(tx, task, DEPENDENCY_REMOVED, on, actor)
+    return _recorded(tx, task, DEPENDENCY_REMOVED, on, actor)
 
 
-def relate(tx: Transaction, number: int, add: tuple[int, ...], remove: tuple[int, ...], actor: Actor) -> Task:
+def change_dependencies(
+    tx: Transaction, number: int, add: tuple[int, ...], remove: tuple[int, ...], actor: Actor
+) -> Task:
     """Take dependencies away and add others; the order allows to put one in the place of another."""
     hold_relations(tx)
     for on in dict.fromkeys(remove):
         undepend(tx, number, on, actor)
     for on in dict.fromkeys(add):
         depend(tx, number, on, actor)
-    return look(tx, number).task
+    return task_with_rows(tx, number).task
 
 
 def put_below(tx: Transaction, number: int, parent: int | None, actor: Actor) -> Task:
@@ -74,8 +76,8 @@ def put_below(tx: Transaction, number: int, parent: int | None, actor: Actor) ->
     tx.do(_PLACE, id=task.id, parent=above)
     at, version = now(), task.version + 1
     tx.do(_TOUCH, id=task.id, version=version, at=at)
-    tell(tx, actor, at, [Line(task=task.id, version=version, kind=EDITED, data={"parent": parent})])
-    return look(tx, number).task
+    tell(tx, actor, at, [NewEvent(task=task.id, version=version, kind=EDITED, data={"parent": parent})])
+    return task_with_rows(tx, number).task
 
 
 def _new_parent(tx: Transaction, task: Task, parent: int) -> int:
@@ -142,8 +144,8 @@ def _circle(number: int, way: tuple[int, ...]) -> StateConflictError:
     return refused(number, f"it would wait for itself: {shown}")
 
 
-def _told(tx: Transaction, task: Task, kind: str, on: int, actor: Actor) -> Task:
+def _recorded(tx: Transaction, task: Task, kind: str, on: int, actor: Actor) -> Task:
     at, version = now(), task.version + 1
     tx.do(_TOUCH, id=task.id, version=version, at=at)
-    tell(tx, actor, at, [Line(task=task.id, version=version, kind=kind, data={"on": on})])
-    return look(tx, task.number).task
+    tell(tx, actor, at, [NewEvent(task=task.id, version=version, kind=kind, data={"on": on})])
+    return task_with_rows(tx, task.number).task

@@ -2,7 +2,7 @@
 
 from genba.blackboard.database.sanitize import bounded, now, seen
 from genba.blackboard.database.store import Statement, Transaction
-from genba.blackboard.tasks.history import HANDED_OVER, Line, tell
+from genba.blackboard.tasks.history import HANDED_OVER, NewEvent, tell
 from genba.blackboard.tasks.task_rows import hold, id_of
 from genba.domain.tasks.task import Actor, ActorKind
 from genba.domain.text_limits import LONGEST
@@ -28,7 +28,7 @@ def hand_over(tx: Transaction, number: int, run: str, text: str) -> None:
     if tx.one(_SAME, task=task.id, text=kept, session=session or 0) is not None:
         return
     tx.do(_INSERT, project=tx.project, task=task.id, session=session, text=kept, at=at)
-    line = Line(task=task.id, version=task.version, kind=HANDED_OVER, data={"run": seen(run)})
+    line = NewEvent(task=task.id, version=task.version, kind=HANDED_OVER, data={"run": seen(run)})
     tell(tx, Actor(ActorKind.ORCHESTRATOR, seen(run).strip() or "genba"), at, [line], seen(run))
 
 

@@ -74,7 +74,7 @@ _COUNT = Statement("SELECT count(*) FROM events WHERE task_id = :task")
 _data = reader(dict[str, Any])
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True):
+class NewEvent(msgspec.Struct, frozen=True, kw_only=True):
     """One event that is to be written."""
 
     task: int | None
@@ -84,7 +84,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     data: dict[str, Any]
 
 
-def tell(tx: Transaction, actor: Actor, at: str, lines: list[Line], session: str = "") -> None:
+def tell(tx: Transaction, actor: Actor, at: str, lines: list[NewEvent], session: str = "") -> None:
     rows = [
         {
             "project": tx.project,

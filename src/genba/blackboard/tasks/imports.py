@@ -8,7 +8,7 @@ from genba.blackboard.database.store import Statement, Transaction
 from genba.blackboard.tasks.dependencies import depend
 from genba.blackboard.tasks.status_gateway import change_status
 from genba.blackboard.tasks.task_records import add
-from genba.blackboard.tasks.task_rows import look
+from genba.blackboard.tasks.task_rows import task_with_rows
 from genba.blackboard.tasks.task_tree import hold_relations
 from genba.domain.errors import GenbaError, StateConflictError
 from genba.domain.tasks.task import Actor, Blocker, BlockerKind, StatusChange, TaskStatus
@@ -20,7 +20,7 @@ WHERE project_id = :project AND tracker = 'local' AND tracker_reference <> ''
 """)
 
 
-class NotKept(GenbaError):
+class DryRun(GenbaError):
     """What an import would have done, which is undone."""
 
     def __init__(self, result: tuple[ImportedTask, ...]) -> None:
@@ -49,7 +49,7 @@ def import_tasks(tx: Transaction, wanted: Sequence[ImportableTask], actor: Actor
             change_status(tx, numbers[task.reference], change)
     for task in new:
         number = numbers[task.reference]
-        if task.status is TaskStatus.BLOCKED and look(tx, number).task.status is TaskStatus.OPEN:
+        if task.status is TaskStatus.BLOCKED and task_with_rows(tx, number).task.status is TaskStatus.OPEN:
             blocker = Blocker(BlockerKind.NEEDS_INPUT, task.reason)
             change_status(
                 tx, number, StatusChange(to=TaskStatus.BLOCKED, actor=actor, reason=task.reason, blocker=blocker)
@@ -58,7 +58,7 @@ def import_tasks(tx: Transaction, wanted: Sequence[ImportableTask], actor: Actor
         ImportedTask(
             source_id=task.source_id,
             outcome=ImportOutcome.SKIPPED if task.reference in here else ImportOutcome.CREATED,
-            task=look(tx, numbers[task.reference]).task,
+            task=task_with_rows(tx, numbers[task.reference]).task,
             notes=() if task.reference in here else tuple(notes[task.reference]),
         )
         for task in wanted
@@ -84,7 +84,7 @@ def _parents_first(wanted: Sequence[ImportableTask], notes: dict[str, list[Impor
 
 
 def _parent(tx: Transaction, number: int | None, notes: list[ImportNote]) -> int | None:
-    if number is not None and look(tx, number).task.status.ended:
+    if number is not None and task_with_rows(tx, number).task.status.ended:
         notes.append(ImportNote("parent", f"#{number} has ended here: it is a part of none"))
         return None
     return number
@@ -92,7 +92,7 @@ def _parent(tx: Transaction, number: int | None, notes: list[ImportNote]) -> int
 
 def _depend(tx: Transaction, number: int, on: int, has_ended: bool, actor: Actor, notes: list[ImportNote]) -> None:
     """Let a task wait for another one, unless that would never be done here."""
-    if has_ended or look(tx, on).task.status is TaskStatus.CANCELLED:
+    if has_ended or task_with_rows(tx, on).task.status is TaskStatus.CANCELLED:
         notes.append(ImportNote("depends_on", f"#{on} has ended: it does not wait for it", needs_attention=False))
         return
     try:

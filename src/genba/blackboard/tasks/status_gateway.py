@@ -14,9 +14,9 @@ import msgspec
 
 from genba.blackboard.database.sanitize import as_json, named, now, storable
 from genba.blackboard.database.store import Statement, Transaction
-from genba.blackboard.tasks.history import APPROVED, STATUS_CHANGED, Line, tell
+from genba.blackboard.tasks.history import APPROVED, STATUS_CHANGED, NewEvent, tell
 from genba.blackboard.tasks.status_effects import let_go
-from genba.blackboard.tasks.task_rows import Seen, hold, id_of
+from genba.blackboard.tasks.task_rows import TaskWithRows, hold, id_of
 from genba.blackboard.tasks.task_tree import (
     Relative,
     abandoned_steps,
@@ -74,7 +74,7 @@ def change_status(tx: Transaction, number: int, change: StatusChange) -> Task:
     return _carry_out(tx, seen, change)
 
 
-def _blocked_together(tx: Transaction, seen: Seen, change: StatusChange) -> StatusChange:
+def _blocked_together(tx: Transaction, seen: TaskWithRows, change: StatusChange) -> StatusChange:
     """What is reopened on its tracker below a blocked task is blocked together with that, like a new one."""
     root = None if seen.parent_id is None else blocked_above(line_of(tx, seen.task.number)[1:])
     if root is None:
@@ -93,7 +93,7 @@ def approve(tx: Transaction, number: int, commit: str, actor: Actor) -> Task:
     allowed = (ActorKind.HUMAN,) if task.reviewer_type == "human" else (ActorKind.HUMAN, ActorKind.REVIEWER)
     if actor.kind not in allowed:
         raise refused(number, f"a {actor.kind} may not approve it, only: {', '.join(allowed)}")
-    line = Line(task=task.id, version=task.version, kind=APPROVED, data={"commit": commit})
+    line = NewEvent(task=task.id, version=task.version, kind=APPROVED, data={"commit": commit})
     tell(tx, actor, now(), [line])
     return task
 
@@ -119,13 +119,15 @@ def _bounded(change: StatusChange) -> StatusChange:
     return msgspec.structs.replace(change, reason=cut(change.reason), blocker=blocker)
 
 
-def _carry_out(tx: Transaction, seen: Seen, change: StatusChange) -> Task:
+def _carry_out(tx: Transaction, seen: TaskWithRows, change: StatusChange) -> Task:
     task, at = seen.task, now()
     blocker = change.blocker if change.to is TaskStatus.BLOCKED else None
     changed = msgspec.structs.replace(task, status=change.to, blocker=blocker, version=task.version + 1, updated_at=at)
     tx.do(_UPDATE, **_row(tx, task.id, changed.version, change.to, blocker, at))
     changed = _with_phases(tx, changed, task.status, change)
-    line = Line(task=task.id, version=changed.version, kind=STATUS_CHANGED, data=_told(task.status, change, blocker))
+    line = NewEvent(
+        task=task.id, version=changed.version, kind=STATUS_CHANGED, data=_event_data(task.status, change, blocker)
+    )
     let_go(tx, task.id, task.status, change.to, change.actor, at)
     followers = _followers(tx, seen, change)
     if not followers:
@@ -137,8 +139,10 @@ def _carry_out(tx: Transaction, seen: Seen, change: StatusChange) -> Task:
         its_blocker = inherited if to is TaskStatus.BLOCKED else None
         tx.do(_UPDATE, **_row(tx, follower.id, follower.version + 1, to, its_blocker, at, task.id))
         let_go(tx, follower.id, follower.status, to, change.actor, at)
-        result = _told(follower.status, msgspec.structs.replace(change, to=to), its_blocker) | {"because": task.number}
-        lines.append(Line(task=follower.id, version=follower.version + 1, kind=STATUS_CHANGED, data=result))
+        result = _event_data(follower.status, msgspec.structs.replace(change, to=to), its_blocker) | {
+            "because": task.number
+        }
+        lines.append(NewEvent(task=follower.id, version=follower.version + 1, kind=STATUS_CHANGED, data=result))
     tell(tx, change.actor, at, lines, change.session)
     return changed
 
@@ -166,7 +170,7 @@ def _phase(tx: Transaction, task: int, change: StatusChange) -> Phase:
     )
 
 
-def _followers(tx: Transaction, seen: Seen, change: StatusChange) -> list[tuple[Relative, TaskStatus]]:
+def _followers(tx: Transaction, seen: TaskWithRows, change: StatusChange) -> list[tuple[Relative, TaskStatus]]:
     """The tasks below that change together with it, and what they become."""
     task, to = seen.task, change.to
     if not task.children:
@@ -213,7 +217,7 @@ def _row(
     }
 
 
-def _told(start: TaskStatus, change: StatusChange, blocker: Blocker | None) -> dict[str, Any]:
+def _event_data(start: TaskStatus, change: StatusChange, blocker: Blocker | None) -> dict[str, Any]:
     values: dict[str, Any] = {"from": start, "to": change.to, "reason": change.reason, "commit": change.commit}
     if change.finalized:
         values["finalized"] = change.finalized

@@ -12,8 +12,8 @@ from genba.blackboard.database.sanitize import LARGEST, as_json, most, named, no
 from genba.blackboard.database.store import Statement, Transaction
 from genba.blackboard.tasks.dependencies import check_new
 from genba.blackboard.tasks.goals import set_criteria, without_twins
-from genba.blackboard.tasks.history import COMMENTED, CREATED, EDITED, Line, tell
-from genba.blackboard.tasks.task_rows import hold, id_of, look, missing, select_tasks, task_of
+from genba.blackboard.tasks.history import COMMENTED, CREATED, EDITED, NewEvent, tell
+from genba.blackboard.tasks.task_rows import hold, id_of, missing, select_tasks, task_of, task_with_rows
 from genba.blackboard.tasks.task_tree import blocked_above, hold_line, hold_relations, line_of
 from genba.blackboard.tasks.transition_rules import refuse_step
 from genba.domain.errors import StateConflictError, UsageError
@@ -117,8 +117,8 @@ def add(tx: Transaction, draft: TaskDraft, actor: Actor, *, by_agent: bool = Fal
     values |= {"in_plan": True} if draft.in_plan else {}
     values |= {"dependencies": draft.dependencies} if draft.dependencies else {}
     values |= {"blocker": blocker} if blocker else {}
-    tell(tx, actor, at, [Line(task=task, version=1, kind=CREATED, data=values)])
-    return look(tx, number).task
+    tell(tx, actor, at, [NewEvent(task=task, version=1, kind=CREATED, data=values)])
+    return task_with_rows(tx, number).task
 
 
 def leave_numbers_to_tracker(tx: Transaction) -> None:
@@ -145,7 +145,7 @@ def edit(tx: Transaction, number: int, wanted: TaskEdit, actor: Actor, version: 
     tx.do(_UPDATE, id=task.id, version=changed.version, at=at, **_written(tx, changed, at))
     if "goals" in changes:
         set_criteria(tx, task.id, number, changed.goals, actor.kind is not ActorKind.HUMAN)
-    tell(tx, actor, at, [Line(task=task.id, version=changed.version, kind=EDITED, data=changes)])
+    tell(tx, actor, at, [NewEvent(task=task.id, version=changed.version, kind=EDITED, data=changes)])
     return changed
 
 
@@ -192,7 +192,7 @@ def comment(tx: Transaction, number: int, body: str, actor: Actor) -> Comment:
     storable(body, "the comment", empty=False)
     task, at = hold(tx, number).task, now()
     tx.do(_COMMENT, task=task.id, kind=str(actor.kind), author=actor.name, body=body, at=at)
-    tell(tx, actor, at, [Line(task=task.id, version=task.version, kind=COMMENTED, data={"body": body})])
+    tell(tx, actor, at, [NewEvent(task=task.id, version=task.version, kind=COMMENTED, data={"body": body})])
     return Comment(author=actor.name, body=body, created_at=at)
 
 
@@ -271,7 +271,7 @@ def _place_below(tx: Transaction, draft: TaskDraft) -> tuple[int | None, Blocker
             unchanged="nothing was changed.",
             hint=f"reopen it first: genba task show {draft.parent}",
         )
-    refuse_step(look(tx, draft.parent).task, "and has no parts")
+    refuse_step(task_with_rows(tx, draft.parent).task, "and has no parts")
     root = blocked_above(line)
     if root is None or draft.status is not TaskStatus.OPEN:
         return line[0].id, None, None

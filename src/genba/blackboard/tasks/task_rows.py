@@ -76,7 +76,7 @@ _goals = reader(tuple[Goal, ...])
 _phases = reader(tuple[Phase, ...])
 
 
-class Seen(NamedTuple):
+class TaskWithRows(NamedTuple):
     """A task with the rows that it names."""
 
     task: Task
@@ -84,19 +84,19 @@ class Seen(NamedTuple):
     blocker_id: int | None
 
 
-def look(tx: Transaction, number: int) -> Seen:
+def task_with_rows(tx: Transaction, number: int) -> TaskWithRows:
     row = tx.one(_ONE, project=tx.project, number=number) if 0 < number <= LARGEST else None
     if row is None:
         raise missing(number)
-    return Seen(task_of(row), row[24], row[25])
+    return TaskWithRows(task_of(row), row[24], row[25])
 
 
-def hold(tx: Transaction, number: int) -> Seen:
+def hold(tx: Transaction, number: int) -> TaskWithRows:
     """Look at a task that nobody else changes until this transaction ends."""
     if tx.on_postgres and 0 < number <= LARGEST:
         # First the lock, then the look: what a statement sees beside the row is older than the lock it waited for.
         tx.one(_LOCK, project=tx.project, number=number)
-    return look(tx, number)
+    return task_with_rows(tx, number)
 
 
 def id_of(tx: Transaction, number: int) -> int:

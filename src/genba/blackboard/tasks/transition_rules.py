@@ -2,7 +2,7 @@
 
 from genba.blackboard.database.store import Statement, Transaction
 from genba.blackboard.tasks.history import APPROVED, STATUS_CHANGED, events_of
-from genba.blackboard.tasks.task_rows import Seen, id_of, missing
+from genba.blackboard.tasks.task_rows import TaskWithRows, id_of, missing
 from genba.blackboard.tasks.task_tree import abandoned_steps, blocked_above, line_of
 from genba.domain.errors import StateConflictError, UsageError
 from genba.domain.goals.verification import VerdictStatus
@@ -23,16 +23,16 @@ _STATUS = Statement("SELECT status, number FROM tasks WHERE id = :id")
 _BLOCKER = Statement("SELECT blocker_task_id FROM tasks WHERE id = :id")
 
 
-def check(tx: Transaction, seen: Seen, change: StatusChange) -> None:
+def check(tx: Transaction, seen: TaskWithRows, change: StatusChange) -> None:
     """Raise when the change may not happen now."""
     if change.actor.kind is ActorKind.TRACKER:
-        _is_told_by_its_tracker(seen.task, change)
+        _is_closed_on_tracker(seen.task, change)
         return
     match seen.task.status, change.to:
         case start, TaskStatus.IN_PROGRESS:
             _dependencies_are_done(tx, seen.task)
             if start is TaskStatus.REVIEW:
-                _nobody_above_is_blocked(tx, seen)
+                _no_ancestor_is_blocked(tx, seen)
         case _, TaskStatus.REVIEW:
             _is_verified(tx, seen.task, change)
             _children_have_ended(tx, seen.task, change)
@@ -46,7 +46,7 @@ def check(tx: Transaction, seen: Seen, change: StatusChange) -> None:
         case _, TaskStatus.BLOCKED:
             _blocker_is_named(tx, seen.task, change)
         case TaskStatus.BLOCKED, TaskStatus.OPEN:
-            _nobody_above_is_blocked(tx, seen)
+            _no_ancestor_is_blocked(tx, seen)
             _blocker_is_cleared(tx, seen)
         case TaskStatus.REVIEW, TaskStatus.OPEN:
             _phase_is_named(seen.task, change)
@@ -54,11 +54,11 @@ def check(tx: Transaction, seen: Seen, change: StatusChange) -> None:
             _is_approved(tx, seen.task, change)
             _is_finalized(seen.task, change)
         case ((TaskStatus.BACKLOG | TaskStatus.DONE | TaskStatus.CANCELLED), TaskStatus.OPEN):
-            _nobody_above_has_ended(tx, seen)
-            _nobody_above_is_blocked(tx, seen)
+            _no_ancestor_has_ended(tx, seen)
+            _no_ancestor_is_blocked(tx, seen)
 
 
-def _is_told_by_its_tracker(task: Task, change: StatusChange) -> None:
+def _is_closed_on_tracker(task: Task, change: StatusChange) -> None:
     """What people decide on the tracker is so. It claims no verification, and it is said who decided it and how."""
     if task.tracker == "local":
         raise refused(task.number, "it does not live on a tracker: none can tell what becomes of it")
@@ -223,7 +223,7 @@ def _blockers_end_somewhere(tx: Transaction, task: Task, number: int) -> None:
         chain.append(found[1])
 
 
-def _blocker_is_cleared(tx: Transaction, seen: Seen) -> None:
+def _blocker_is_cleared(tx: Transaction, seen: TaskWithRows) -> None:
     blocker = seen.task.blocker
     if blocker is None or blocker.kind is not BlockerKind.DEPENDENCY or seen.blocker_id is None:
         return
@@ -236,7 +236,7 @@ def _blocker_is_cleared(tx: Transaction, seen: Seen) -> None:
         )
 
 
-def _nobody_above_is_blocked(tx: Transaction, seen: Seen) -> None:
+def _no_ancestor_is_blocked(tx: Transaction, seen: TaskWithRows) -> None:
     if seen.parent_id is None:
         return
     root = blocked_above(line_of(tx, seen.task.number)[1:])
@@ -248,7 +248,7 @@ def _nobody_above_is_blocked(tx: Transaction, seen: Seen) -> None:
         )
 
 
-def _nobody_above_has_ended(tx: Transaction, seen: Seen) -> None:
+def _no_ancestor_has_ended(tx: Transaction, seen: TaskWithRows) -> None:
     if seen.parent_id is None:
         return
     row = tx.one(_STATUS, id=seen.parent_id)

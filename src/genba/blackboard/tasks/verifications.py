@@ -5,8 +5,8 @@ import msgspec
 from genba.blackboard.database.sanitize import as_json, now, seen
 from genba.blackboard.database.store import Row, Statement, Transaction
 from genba.blackboard.tasks.goals import write_goal
-from genba.blackboard.tasks.history import VERIFIED, Line, tell
-from genba.blackboard.tasks.task_rows import Seen, hold, id_of
+from genba.blackboard.tasks.history import VERIFIED, NewEvent, tell
+from genba.blackboard.tasks.task_rows import TaskWithRows, hold, id_of
 from genba.domain.decoding import reader
 from genba.domain.errors import StateConflictError
 from genba.domain.goals.verification import Verification
@@ -59,7 +59,7 @@ def record_verification(tx: Transaction, number: int, run: str, verification: Ve
     _write_evidence(tx, task.id, session, written, verification, at)
     values = {"status": verification.status, "reason": verification.reason, "commit": seen(subject.commit)}
     actor = Actor(ActorKind.ORCHESTRATOR, seen(run).strip() or "genba")
-    tell(tx, actor, at, [Line(task=task.id, version=task.version, kind=VERIFIED, data=values)], seen(run))
+    tell(tx, actor, at, [NewEvent(task=task.id, version=task.version, kind=VERIFIED, data=values)], seen(run))
 
 
 def last_verification(tx: Transaction, number: int) -> Verification | None:
@@ -79,7 +79,7 @@ def _read(row: Row | None) -> Verification | None:
         return None
 
 
-def _session(tx: Transaction, held: Seen, run: str, at: str) -> int | None:
+def _session(tx: Transaction, held: TaskWithRows, run: str, at: str) -> int | None:
     """The session of the run: it works on this task, or on the one in whose plan this is a step."""
     row = tx.one(_SESSION, run=seen(run)) if run else None
     if row is None:

@@ -13,7 +13,7 @@ from genba.blackboard.database.sanitize import LARGEST, as_json, most, now, seen
 from genba.blackboard.database.store import Row, Statement, Transaction
 from genba.blackboard.tasks.board import Blackboard
 from genba.blackboard.tasks.task_records import leave_numbers_to_tracker
-from genba.blackboard.tasks.task_rows import id_of, look
+from genba.blackboard.tasks.task_rows import id_of, task_with_rows
 from genba.domain.decoding import reader
 from genba.domain.errors import StateConflictError
 from genba.domain.sessions.loop_state import Feedback
@@ -265,7 +265,7 @@ class TrackerBoard:
         """The pull requests of a task, newest first."""
 
         def read(tx: Transaction) -> list[TrackedPullRequest]:
-            found = tx.all(_REQUESTS_OF_TASK, task=look(tx, number).task.id)
+            found = tx.all(_REQUESTS_OF_TASK, task=task_with_rows(tx, number).task.id)
             return [_request.decode(data) for (data,) in found]
 
         return self.store.read(read)

@@ -13,7 +13,7 @@ from genba.blackboard.database.sanitize import as_json, now, seen
 from genba.blackboard.database.store import Statement, Transaction
 from genba.blackboard.tasks import task_records
 from genba.blackboard.tasks.board import Blackboard
-from genba.blackboard.tasks.task_rows import look
+from genba.blackboard.tasks.task_rows import task_with_rows
 from genba.blackboard.tracker import outbox
 from genba.blackboard.triage.task_facts import (
     ENDED,
@@ -187,7 +187,7 @@ def _row(project: str, stamp: str, assessment: IssueAssessment) -> dict[str, Any
 
 def _say(tx: Transaction, issue: int, actions: list[FacilitateAction], state: str, digest: str) -> None:
     try:
-        task = look(tx, issue).task
+        task = task_with_rows(tx, issue).task
     except NotFoundError:
         task = None
     elsewhere = task is None or task.tracker != "local"
@@ -210,7 +210,7 @@ def _say(tx: Transaction, issue: int, actions: list[FacilitateAction], state: st
 
 def _relabel(tx: Transaction, issue: int, action: FacilitateAction, elsewhere: bool) -> None:
     """The labels here change at once, so that the next look finds them; the tracker's by one change."""
-    before = look(tx, issue).task
+    before = task_with_rows(tx, issue).task
     add = (action.label,) if action.label and action.label not in before.labels else ()
     remove = tuple(label for label in action.remove if label in before.labels)
     if not add and not remove:

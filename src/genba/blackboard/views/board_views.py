@@ -24,7 +24,7 @@ WHERE t.project_id = :project AND m.landed <> '' ORDER BY m.id DESC LIMIT :limit
 """)
 
 
-class Slice(msgspec.Struct, frozen=True, kw_only=True):
+class ColumnQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which tasks of one status are wanted."""
 
     status: TaskStatus
@@ -43,7 +43,7 @@ def needs(tx: Transaction) -> int:
     return int(row[0]) if row else 0
 
 
-def tasks(tx: Transaction, wanted: Slice) -> list[Task]:
+def tasks(tx: Transaction, wanted: ColumnQuery) -> list[Task]:
     """The ended ones newest first, the others as they would be begun."""
     statement = _NEWEST if wanted.status.ended else _URGENT
     text = storable(wanted.text, "the text").lower().replace("!", "!!").replace("%", "!%").replace("_", "!_")

@@ -7,11 +7,11 @@ from genba.blackboard.database.store import Row, Statement, Transaction
 from genba.blackboard.fleet import merge_entries
 from genba.blackboard.tasks.history import PART_BEGAN, PART_ENDED
 from genba.domain.decoding import reader
-from genba.domain.fleet.records import MergeEntry, Purpose, Spent
+from genba.domain.fleet.records import Cost, MergeEntry, Purpose
 from genba.domain.tasks.task import TaskStatus
 from genba.domain.views.agents import AgentRecord, AgentSession
 from genba.domain.views.cost import AgentSpent, TaskSpent
-from genba.domain.views.workers import PartMark, SpanFacts
+from genba.domain.views.workers import SegmentMark, SpanFacts
 
 _MOST_EVENTS = 50_000
 """So many events back the parts of sessions are looked for: an index leads there, and none leads to a time."""
@@ -68,23 +68,23 @@ ORDER BY p.cost DESC, p.tokens DESC, t.number LIMIT :most
 _TASK_COUNT = Statement("SELECT count(DISTINCT task_id) FROM spending WHERE project_id = :project")
 
 
-class _Told(msgspec.Struct, frozen=True):
+class _SegmentData(msgspec.Struct, frozen=True):
     part: int = 0
     waits_for: str = ""
     outcome: str = ""
 
 
-_told = reader(_Told)
+_told = reader(_SegmentData)
 
 
-def part_marks(tx: Transaction, since: str) -> list[PartMark]:
+def part_marks(tx: Transaction, since: str) -> list[SegmentMark]:
     """When parts of sessions began and ended, oldest first."""
     found = []
     for kind, run, executor, at, data in tx.all(_PARTS, project=tx.project, since=since):
         output = _told.decode(data)
         outcome = "waiting" if output.waits_for else output.outcome
         found.append(
-            PartMark(run=run, part=output.part, began=kind == PART_BEGAN, executor=executor, at=at, outcome=outcome)
+            SegmentMark(run=run, part=output.part, began=kind == PART_BEGAN, executor=executor, at=at, outcome=outcome)
         )
     return found
 
@@ -169,7 +169,7 @@ def sessions_of(tx: Transaction, agent: str, most: int) -> tuple[AgentSession, .
     )
 
 
-def days(tx: Transaction, since: str) -> dict[str, Spent]:
+def days(tx: Transaction, since: str) -> dict[str, Cost]:
     """By day that cost something: what it cost."""
     return {str(day): _spent(cost, tokens) for day, cost, tokens in tx.all(_DAYS, project=tx.project, since=since)}
 
@@ -198,5 +198,5 @@ def tasks_spent(tx: Transaction, most: int) -> tuple[tuple[TaskSpent, ...], int]
     return found, int(counted[0]) if counted else 0
 
 
-def _spent(cost: float | None, tokens: int | None) -> Spent:
-    return Spent(cost_usd=float(cost or 0), tokens=int(tokens or 0))
+def _spent(cost: float | None, tokens: int | None) -> Cost:
+    return Cost(cost_usd=float(cost or 0), tokens=int(tokens or 0))

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 from genba.blackboard.database.sanitize import LARGEST, bounded, now, seen, storable
 from genba.blackboard.database.store import Row, Statement, Transaction
-from genba.blackboard.tasks.history import BOUND, CREDENTIAL_ISSUED, SEAT_CLOSED, SEATED, SENT_HOME, Line, tell
-from genba.blackboard.tasks.task_rows import hold, look
-from genba.blackboard.workflow.connection_values import Credential, KnownSeat
+from genba.blackboard.tasks.history import BOUND, CREDENTIAL_ISSUED, SEAT_CLOSED, SEATED, SENT_HOME, NewEvent, tell
+from genba.blackboard.tasks.task_rows import hold, task_with_rows
+from genba.blackboard.workflow.connection_values import Credential, StoredConnection
 from genba.blackboard.workflow.phases import reopen_phase
 from genba.domain.errors import NotFoundError, StateConflictError
 from genba.domain.fleet.records import Purpose
@@ -94,7 +94,7 @@ def issue(tx: Transaction, id_: str, run: str, secret_hash: str, expires_at: str
     tx.do(_REVOKE, run=run, at=at)
     values = {"id": id_, "agent": session[1], "run": run, "hash": secret_hash, "expires_at": expires_at, "at": at}
     tx.do(_ISSUE, project=tx.project, **values)
-    line = Line(task=task.id, version=task.version, kind=CREDENTIAL_ISSUED, data={"expires_at": expires_at})
+    line = NewEvent(task=task.id, version=task.version, kind=CREDENTIAL_ISSUED, data={"expires_at": expires_at})
     tell(tx, _genba(run), at, [line], run)
 
 
@@ -138,15 +138,15 @@ def take_seat(
     at = now()
     agent = tx.one(_AGENT, id=seat.agent_id, project=tx.project)
     if agent is None or agent[0] != "active":
-        raise _no_seat("its agent is not active")
+        raise _connection_closed("its agent is not active")
     if passkey_hash is not None and agent[1] != passkey_hash:
-        raise _no_seat("its passkey is good no more")
+        raise _connection_closed("its passkey is good no more")
     if seat.run and (session is None or session[3] == SessionStatus.ENDED):
-        raise _no_seat(f"run {seat.run} has ended")
+        raise _connection_closed(f"run {seat.run} has ended")
     if credential or seat.spawned:
         used = tx.one(_USE, id=seen(credential), project=tx.project, run=seat.run, at=at)
         if used is None or used[0] != seat.agent_id:
-            raise _no_seat("its credential is good no more")
+            raise _connection_closed("its credential is good no more")
     if seat.run:
         _close_others(tx, seat.run, "", at)
     tx.do(
@@ -169,7 +169,7 @@ def take_seat(
     return taken.seat
 
 
-def known(tx: Transaction, id_: str) -> KnownSeat | None:
+def known(tx: Transaction, id_: str) -> StoredConnection | None:
     row = tx.one(_ONE, id=seen(id_), project=tx.project)
     return seat_of(row) if row else None
 
@@ -186,7 +186,7 @@ def bind(tx: Transaction, seat_id: str, run: str, task: int) -> AgentConnection:
     hold(tx, task)
     there = _held(tx, seat_id)
     if there.seat.status != "active":
-        raise _no_seat(there.seat.closed or "its seat was closed")
+        raise _connection_closed(there.seat.closed or "its seat was closed")
     if (there.seat.run, there.seat.task) == (run, task):
         return there.seat
     at = now()
@@ -257,7 +257,7 @@ def expired(tx: Transaction, at: str) -> tuple[AgentConnection, ...]:
     return tuple(seat_of(row).seat for row in tx.all(_EXPIRED, project=tx.project, now=at))
 
 
-def seat_of(row: Row) -> KnownSeat:
+def seat_of(row: Row) -> StoredConnection:
     """A seat, out of a row. An instance that Genba started does what its session is for; others are what they are."""
     manages = row[19] == Purpose.MANAGE if row[7] else row[3] == Hierarchy.MANAGER
     seat = AgentConnection(
@@ -274,7 +274,7 @@ def seat_of(row: Row) -> KnownSeat:
         lease_until=row[10],
         created_at=row[11],
     )
-    return KnownSeat(
+    return StoredConnection(
         seat=seat,
         token_hash=row[12],
         expires_at=row[13],
@@ -292,7 +292,7 @@ def _close_others(tx: Transaction, run: str, but: str, at: str) -> None:
             _close(tx, seat_of(row), TAKEN, at)
 
 
-def _close(tx: Transaction, there: KnownSeat, why: str, at: str) -> None:
+def _close(tx: Transaction, there: StoredConnection, why: str, at: str) -> None:
     message = bounded(why.strip()) or "it was closed"
     tx.do(_CLOSE, id=there.seat.id, why=message)
     _tell(tx, there, at, SEAT_CLOSED, {"why": message})
@@ -307,7 +307,7 @@ def _session(tx: Transaction, run: str) -> Row:
     return row
 
 
-def _held(tx: Transaction, id_: str) -> KnownSeat:
+def _held(tx: Transaction, id_: str) -> StoredConnection:
     """A seat that nobody else changes until this transaction ends. Tasks are held before their seats."""
     there = _sure(tx, id_)
     if there.seat.task is not None:
@@ -317,14 +317,14 @@ def _held(tx: Transaction, id_: str) -> KnownSeat:
     return _sure(tx, id_)
 
 
-def _sure(tx: Transaction, id_: str) -> KnownSeat:
+def _sure(tx: Transaction, id_: str) -> StoredConnection:
     there = known(tx, id_)
     if there is None:
         raise NotFoundError(f"there is no seat {id_!r}", unchanged="nothing was changed.", hint="authenticate again")
     return there
 
 
-def _no_seat(why: str) -> StateConflictError:
+def _connection_closed(why: str) -> StateConflictError:
     return StateConflictError(f"there is no seat for it: {why}", unchanged="nothing was changed.")
 
 
@@ -332,11 +332,11 @@ def _genba(run: str) -> Actor:
     return Actor(ActorKind.ORCHESTRATOR, seen(run).strip() or "genba")
 
 
-def _tell(tx: Transaction, there: KnownSeat, at: str, kind: str, data: dict[str, object]) -> None:
+def _tell(tx: Transaction, there: StoredConnection, at: str, kind: str, data: dict[str, object]) -> None:
     """An event of a seat. It is the task's where there is one; it adds to a task, and does not change it."""
     seat = there.seat
     kind_of = ActorKind.MANAGER if seat.hierarchy is Hierarchy.MANAGER else ActorKind.WORKER
-    task = look(tx, seat.task).task if seat.task is not None else None
+    task = task_with_rows(tx, seat.task).task if seat.task is not None else None
     values = {"seat": seat.id, **data}
-    line = Line(task=task.id if task else None, version=task.version if task else 0, kind=kind, data=values)
+    line = NewEvent(task=task.id if task else None, version=task.version if task else 0, kind=kind, data=values)
     tell(tx, Actor(kind_of, seat.agent), at, [line], seat.run)

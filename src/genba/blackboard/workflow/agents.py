@@ -5,7 +5,7 @@ Law: a passkey is kept as a hash. Whoever changes it takes the seats of those wh
 
 from genba.blackboard.database.sanitize import as_json, named, now, seen, storable
 from genba.blackboard.database.store import Row, Statement, Transaction
-from genba.blackboard.tasks.history import AGENT_REGISTERED, PASSKEY_CHANGED, Line, tell
+from genba.blackboard.tasks.history import AGENT_REGISTERED, PASSKEY_CHANGED, NewEvent, tell
 from genba.blackboard.tasks.task_records import agent_id as known_agent
 from genba.domain.decoding import reader
 from genba.domain.errors import NotFoundError, StateConflictError, UsageError
@@ -160,4 +160,4 @@ def _held(tx: Transaction, id_: str) -> Row:
 
 
 def _tell(tx: Transaction, actor: Actor, at: str, kind: str, data: dict[str, object]) -> None:
-    tell(tx, actor, at, [Line(task=None, version=0, kind=kind, data=data)])
+    tell(tx, actor, at, [NewEvent(task=None, version=0, kind=kind, data=data)])

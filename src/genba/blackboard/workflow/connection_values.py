@@ -24,7 +24,7 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True):
         return not self.used_at and not self.revoked_at and at < self.expires_at
 
 
-class KnownSeat(msgspec.Struct, frozen=True, kw_only=True):
+class StoredConnection(msgspec.Struct, frozen=True, kw_only=True):
     """A seat, with all that is needed to believe whoever comes with its token."""
 
     seat: AgentConnection
@@ -42,7 +42,7 @@ class KnownSeat(msgspec.Struct, frozen=True, kw_only=True):
         return self.seat.status == "active" and self.agent_active and at < self.expires_at
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class WorkflowLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Numbers of the settings that the next action depends on."""
 
     park_seconds: float = 60.0
@@ -53,7 +53,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How many levels below a task may be taken apart further."""
 
 
-LIMITS = Limits()
+LIMITS = WorkflowLimits()
 
 
 class PlannedAlreadyError(StateConflictError):

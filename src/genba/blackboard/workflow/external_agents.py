@@ -5,7 +5,7 @@ from genba.blackboard.fleet import session_segments
 from genba.blackboard.fleet.sessions import settle_in
 from genba.blackboard.tasks.status_gateway import change_status
 from genba.blackboard.tasks.task_rows import hold
-from genba.domain.fleet.records import GUEST, BranchHandover, PartEnd, WaitsFor
+from genba.domain.fleet.records import GUEST, BranchHandover, SegmentEnd, WaitsFor
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.sessions.session import SessionStatus
 from genba.domain.tasks.task import Actor, ActorKind, StatusChange, TaskStatus
@@ -43,7 +43,7 @@ def hand_over_branch(tx: Transaction, given: BranchHandover) -> None:
     task = hold(tx, order.task).task
     if session_segments.session(tx, given.manager).status != SessionStatus.RUNNING:
         return
-    ended = PartEnd(run=manager.run, part=manager.part, outcome=Outcome.COMPLETED, reason="its subtasks are done")
+    ended = SegmentEnd(run=manager.run, part=manager.part, outcome=Outcome.COMPLETED, reason="its subtasks are done")
     session_segments.end_part(tx, ended)
     session_segments.write_session(
         tx,
@@ -58,5 +58,7 @@ def hand_over_branch(tx: Transaction, given: BranchHandover) -> None:
     actor = Actor(ActorKind.ORCHESTRATOR, order.run)
     change = StatusChange(to=TaskStatus.REVIEW, actor=actor, commit=given.commit, session=order.run)
     change_status(tx, order.task, change)
-    waits = PartEnd(run=order.run, part=order.part, waits_for=WaitsFor.REVIEW, verified=given.commit, state=given.state)
+    waits = SegmentEnd(
+        run=order.run, part=order.part, waits_for=WaitsFor.REVIEW, verified=given.commit, state=given.state
+    )
     session_segments.end_part(tx, waits)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from genba.blackboard.database.sanitize import bounded, now, seen, storable
 from genba.blackboard.database.store import Row, Statement, Transaction
-from genba.blackboard.tasks.history import MESSAGED, Line, tell
+from genba.blackboard.tasks.history import MESSAGED, NewEvent, tell
 from genba.blackboard.tasks.task_rows import hold, id_of
 from genba.blackboard.tasks.task_tree import Relative, descendants, line_of
 from genba.blackboard.tasks.transition_rules import refused
@@ -87,7 +87,7 @@ ORDER BY CASE WHEN s.id IS NULL THEN 1 ELSE 0 END, t.number
 """Tasks that an agent works on, or that are kept for one; those that are worked on come first."""
 
 
-class _Letter(NamedTuple):
+class _NewMessage(NamedTuple):
     """What is written, and by whom."""
 
     content: str
@@ -109,7 +109,7 @@ def send_message(tx: Transaction, seat_id: str, to: int, content: str) -> Messag
     if task.status.ended:
         raise refused(to, f"it is {task.status}: nobody would read it")
     tx.do(_RESOLVE_ANSWERED, task=own, sender=task.id)
-    return _write(tx, line_of(tx, to)[0], _letter(seat, sender, MessageType.INSTRUCTION, content))
+    return _write(tx, line_of(tx, to)[0], _new_message(seat, sender, MessageType.INSTRUCTION, content))
 
 
 def note(tx: Transaction, to: int, run: str, content: str, actor: Actor) -> None:
@@ -118,7 +118,7 @@ def note(tx: Transaction, to: int, run: str, content: str, actor: Actor) -> None
     hold(tx, to)
     row = tx.one(_OF_RUN, run=seen(run))
     sender, origin = (int(row[0]), int(row[3])) if row else (None, None)
-    letter = _Letter(content, MessageType.INSTRUCTION, sender, origin, actor, seen(run))
+    letter = _NewMessage(content, MessageType.INSTRUCTION, sender, origin, actor, seen(run))
     _write(tx, line_of(tx, to)[0], letter)
 
 
@@ -134,7 +134,7 @@ def broadcast(tx: Transaction, seat_id: str, content: str, scope: BroadcastScope
     for number in found:
         hold(tx, number)
     for number in found:
-        _write(tx, line_of(tx, number)[0], _letter(seat, sender, MessageType.BROADCAST, content))
+        _write(tx, line_of(tx, number)[0], _new_message(seat, sender, MessageType.BROADCAST, content))
     return tuple(sorted(found))
 
 
@@ -173,7 +173,7 @@ def message_of(row: Row) -> Message:
     return Message(id=row[0], sender=row[1], type=row[2], content=row[3], task=row[4], created_at=row[5], status=row[6])
 
 
-def _write(tx: Transaction, task: Relative, letter: _Letter) -> Message:
+def _write(tx: Transaction, task: Relative, letter: _NewMessage) -> Message:
     """Write it down; the same twice, while it is unread, is there once."""
     kept, sender, type_ = bounded(letter.content, _LONGEST), letter.sender, str(letter.type)
     same = {"task": task.id, "sender": sender, "type": type_, "content": kept}
@@ -190,14 +190,14 @@ def _write(tx: Transaction, task: Relative, letter: _Letter) -> Message:
     at, live = now(), tx.one(_AT_WORK, task=task.id)
     tx.do(_INSERT, project=tx.project, to=int(live[0]) if live else None, at=at, **same)
     data = {"from": letter.origin, "type": type_}
-    tell(tx, letter.actor, at, [Line(task=task.id, version=task.version, kind=MESSAGED, data=data)], letter.run)
+    tell(tx, letter.actor, at, [NewEvent(task=task.id, version=task.version, kind=MESSAGED, data=data)], letter.run)
     result = tx.one(_SAME, **same)
     return message_of(result or (0, letter.actor.name, type_, kept, letter.origin, at, "pending"))
 
 
-def _letter(seat: AgentConnection, sender: int, type_: MessageType, content: str) -> _Letter:
+def _new_message(seat: AgentConnection, sender: int, type_: MessageType, content: str) -> _NewMessage:
     kind = ActorKind.MANAGER if seat.hierarchy is Hierarchy.MANAGER else ActorKind.WORKER
-    return _Letter(content, type_, sender, seat.task, Actor(kind, seat.agent), seat.run)
+    return _NewMessage(content, type_, sender, seat.task, Actor(kind, seat.agent), seat.run)
 
 
 def _recipients(tx: Transaction, seat: AgentConnection, scope: BroadcastScope) -> list[int]:

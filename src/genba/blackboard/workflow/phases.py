@@ -7,7 +7,7 @@ import msgspec
 
 from genba.blackboard.database.sanitize import bounded, most, now, seen
 from genba.blackboard.database.store import Statement, Transaction
-from genba.blackboard.tasks.history import NOTED, PHASE_REACHED, Line, tell
+from genba.blackboard.tasks.history import NOTED, PHASE_REACHED, NewEvent, tell
 from genba.blackboard.tasks.task_records import agent_id
 from genba.blackboard.tasks.task_rows import hold, id_of
 from genba.domain.errors import NotFoundError
@@ -55,7 +55,7 @@ def mark(tx: Transaction, number: int, run: str, agent: str, word: str) -> None:
         return
     at = now()
     _write(tx, task.id, session, agent_id(tx, agent, at), Note(progress=word), at)
-    line = Line(task=task.id, version=task.version, kind=PHASE_REACHED, data={"phase": word.removeprefix(PREFIX)})
+    line = NewEvent(task=task.id, version=task.version, kind=PHASE_REACHED, data={"phase": word.removeprefix(PREFIX)})
     tell(tx, Actor(ActorKind.WORKER, agent), at, [line], seen(run))
 
 
@@ -89,7 +89,7 @@ def save_note(tx: Transaction, number: int, run: str, agent: str, note: Note) ->
     if last is not None and last[:4] == (kept.progress, kept.findings, kept.blockers, kept.next_steps):
         return msgspec.structs.replace(kept, created_at=last[4])
     _write(tx, task.id, session, agent_id(tx, agent, at), kept, at)
-    line = Line(task=task.id, version=task.version, kind=NOTED, data={"letters": sum(map(len, _said(kept)))})
+    line = NewEvent(task=task.id, version=task.version, kind=NOTED, data={"letters": sum(map(len, _said(kept)))})
     tell(tx, Actor(ActorKind.WORKER, agent), at, [line], seen(run))
     return kept
 

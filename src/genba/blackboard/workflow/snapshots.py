@@ -10,9 +10,9 @@ from genba.blackboard.database.store import Row, Statement, Transaction
 from genba.blackboard.fleet.returned_work import came_back, evidence_of_merge
 from genba.blackboard.workflow import messages
 from genba.blackboard.workflow.agent_connections import PART_OVER, TAKEN, known
-from genba.blackboard.workflow.connection_values import KnownSeat, Limits
+from genba.blackboard.workflow.connection_values import StoredConnection, WorkflowLimits
 from genba.blackboard.workflow.phases import reached
-from genba.blackboard.workflow.subtask_views import Member, family, is_waiting_for_a_worker, told, with_story
+from genba.blackboard.workflow.subtask_views import SubtaskRow, family, goal_text, is_waiting_for_a_worker, with_story
 from genba.domain.decoding import reader
 from genba.domain.errors import NotFoundError
 from genba.domain.fleet.records import WaitsFor
@@ -86,7 +86,7 @@ _FOR_GOOD = {
 }
 
 
-def snapshot(tx: Transaction, seat_id: str, limits: Limits, waited_seconds: float, repeats: int) -> Snapshot:
+def snapshot(tx: Transaction, seat_id: str, limits: WorkflowLimits, waited_seconds: float, repeats: int) -> Snapshot:
     """What the blackboard shows to a seat now."""
     if tx.on_postgres:
         tx.do(_ALIKE)  # every statement sees the same moment
@@ -106,7 +106,7 @@ def snapshot(tx: Transaction, seat_id: str, limits: Limits, waited_seconds: floa
         most_repeats=limits.most_repeats,
         most_reworks=limits.most_reworks,
         most_parts=limits.most_parts,
-        ending=_seat_ending(there),
+        ending=_connection_ending(there),
     )
     session = tx.one(_SESSION, run=seat.run, project=tx.project) if seat.run and seat.task is not None else None
     if session is None:
@@ -117,7 +117,7 @@ def snapshot(tx: Transaction, seat_id: str, limits: Limits, waited_seconds: floa
     )
 
 
-def standing(tx: Transaction, run: str) -> SessionResult:
+def session_result(tx: Transaction, run: str) -> SessionResult:
     """How far a run has come, by what its newest instance did; one of an earlier part says nothing of this one."""
     if tx.on_postgres:
         tx.do(_ALIKE)
@@ -148,12 +148,12 @@ def standing(tx: Transaction, run: str) -> SessionResult:
     )
 
 
-def _seen(tx: Transaction, bare: Snapshot, session: Row, run: str, limits: Limits) -> Snapshot:
+def _seen(tx: Transaction, bare: Snapshot, session: Row, run: str, limits: WorkflowLimits) -> Snapshot:
     manages = bare.hierarchy is Hierarchy.MANAGER
     members = family(tx, session[4])
     task = next(one for one in members if one.id == session[4])
     parts = [one for one in members if one.id != task.id and one.in_plan is not manages]
-    pieces = [one.piece for one in parts]
+    pieces = [one.view for one in parts]
     if manages:
         pieces = with_story(tx, task.id, pieces)
     phase, atomic = reached(tx, task.id, session[0])
@@ -164,26 +164,26 @@ def _seen(tx: Transaction, bare: Snapshot, session: Row, run: str, limits: Limit
     since = red[4] if red is not None else ""
     entry = came_back(tx, task.id) if manages and not own else None
     if entry is not None:
-        since, evidence = entry[6], evidence_of_merge(task.piece.number, entry, limits.most_reworks)
+        since, evidence = entry[6], evidence_of_merge(task.view.number, entry, limits.most_reworks)
     unread = tx.one(messages.COUNT, task=task.id)
     return msgspec.structs.replace(
         bare,
-        task=task.piece,
+        task=task.view,
         phase=phase,
         atomic=atomic,
         pieces=tuple(pieces),
         evidence=evidence,
         answered=manages and bool(since) and _is_answered(parts, since),
         verified=own[-1][1] if own and own[-1][2] == VerdictStatus.DONE else "",
-        ending=_ending(task.piece, session, bool(line[1])) or bare.ending,
-        crowded=manages and bare.spawned and _is_crowded(tx, pieces),
+        ending=_ending(task.view, session, bool(line[1])) or bare.ending,
+        crowded=manages and bare.spawned and _worker_needed(tx, pieces),
         reworks=sum(row[2] == VerdictStatus.REJECTED for row in verdicts),
         messages=int(unread[0]) if unread else 0,
         may_split=not manages or line[0] - 1 < limits.most_depth,
     )
 
 
-def _seat_ending(there: KnownSeat) -> ExitReason | None:
+def _connection_ending(there: StoredConnection) -> ExitReason | None:
     if there.seat.status != "active" or not there.agent_active or there.expires_at <= now():
         return ExitReason.TAKEN if there.seat.closed == TAKEN else ExitReason.REVOKED
     return ExitReason(there.exit) if there.exit else None
@@ -203,16 +203,16 @@ def _ending(task: SubtaskView, session: Row, held: bool) -> ExitReason | None:
 
 
 def _evidence(
-    tx: Transaction, task: Member, parts: list[Member], verdicts: list[Row], limits: Limits
+    tx: Transaction, task: SubtaskRow, parts: list[SubtaskRow], verdicts: list[Row], limits: WorkflowLimits
 ) -> tuple[Row | None, Evidence | None]:
     """The newest verdict on the step in progress, else on the task, when it was not a pass."""
-    for about in (*(one for one in parts if one.in_plan and one.piece.status is TaskStatus.IN_PROGRESS), task):
+    for about in (*(one for one in parts if one.in_plan and one.view.status is TaskStatus.IN_PROGRESS), task):
         of_it = [row for row in verdicts if row[0] == about.id]
         if not of_it or of_it[-1][2] == VerdictStatus.DONE:
             continue
         red = sum(row[2] != VerdictStatus.DONE for row in of_it)
         row = tx.one(_VERDICT, id=of_it[-1][3])
-        found = evidence_of(about.piece.number, row[0] if row else "")
+        found = evidence_of(about.view.number, row[0] if row else "")
         return of_it[-1], msgspec.structs.replace(
             found, commit=found.commit or of_it[-1][1], round=red, rounds=limits.most_reworks
         )
@@ -230,7 +230,7 @@ def evidence_of(number: int, data: str) -> Evidence:
 
 def evidence(number: int, found: Verification) -> Evidence:
     failing = [result for result in found.results if result.rejects or result.broken]
-    lines = tuple(f"{told(one.goal.goal)}: {one.result.detail or one.result.status}" for one in failing)
+    lines = tuple(f"{goal_text(one.goal.goal)}: {one.result.detail or one.result.status}" for one in failing)
     missing = tuple(f"missing: {what}" for what in found.missing)
     summary = "; ".join((*missing, *found.findings)) or (lines[0] if lines else found.verdict)
     return Evidence(
@@ -243,11 +243,11 @@ def evidence(number: int, found: Verification) -> Evidence:
     )
 
 
-def _is_answered(parts: list[Member], since: str) -> bool:
-    return any(one.piece.status is TaskStatus.DONE and one.created_at > since for one in parts)
+def _is_answered(parts: list[SubtaskRow], since: str) -> bool:
+    return any(one.view.status is TaskStatus.DONE and one.created_at > since for one in parts)
 
 
-def _is_crowded(tx: Transaction, pieces: list[SubtaskView]) -> bool:
+def _worker_needed(tx: Transaction, pieces: list[SubtaskView]) -> bool:
     """Whether a part could begin at once if this instance gave its worker free."""
     done = frozenset(one.number for one in pieces if one.status is TaskStatus.DONE)
     if not any(is_waiting_for_a_worker(one, done) for one in pieces):

@@ -8,14 +8,14 @@ from typing import Any
 from genba.blackboard.database.sanitize import as_json, bounded, named, now, seen, storable
 from genba.blackboard.database.store import Statement, Transaction
 from genba.blackboard.fleet import escalations
-from genba.blackboard.tasks.history import ESCALATED, Line, tell
+from genba.blackboard.tasks.history import ESCALATED, NewEvent, tell
 from genba.blackboard.tasks.status_gateway import change_status
 from genba.blackboard.tasks.task_records import edit
-from genba.blackboard.tasks.task_rows import hold, look, missing
+from genba.blackboard.tasks.task_rows import hold, missing, task_with_rows
 from genba.blackboard.tasks.task_tree import hold_line
 from genba.blackboard.tasks.transition_rules import refused
 from genba.blackboard.workflow import messages
-from genba.blackboard.workflow.subtask_views import piece
+from genba.blackboard.workflow.subtask_views import subtask_view
 from genba.domain.decoding import reader
 from genba.domain.errors import StateConflictError
 from genba.domain.fleet.records import Escalation, EscalationKind
@@ -49,14 +49,14 @@ def start_step(tx: Transaction, parent: int, number: int, run: str, actor: Actor
     """Begin a step of a plan. One is in progress at a time."""
     above, step = _step(tx, parent, number, run)
     if step.status is TaskStatus.IN_PROGRESS:
-        return piece(tx, number)
+        return subtask_view(tx, number)
     if above.status is not TaskStatus.IN_PROGRESS:
         raise refused(number, f"it cannot begin: #{parent} is {above.status}")
     other = tx.one(_OTHER_STEP, parent=above.id, number=number)
     if other is not None:
         raise refused(number, f"it cannot begin: #{other[0]} is in progress, and one step is made at a time")
     change_status(tx, number, StatusChange(to=TaskStatus.IN_PROGRESS, actor=actor, version=version, session=seen(run)))
-    return piece(tx, number)
+    return subtask_view(tx, number)
 
 
 def finish_step(
@@ -65,10 +65,10 @@ def finish_step(
     """End a step of a plan. One with goals of its own needs the commit that was verified for it."""
     _, step = _step(tx, parent, number, run)
     if step.status is TaskStatus.DONE:
-        return piece(tx, number)
+        return subtask_view(tx, number)
     change = StatusChange(to=TaskStatus.DONE, actor=actor, commit=commit, version=version, session=seen(run))
     change_status(tx, number, change)
-    return piece(tx, number)
+    return subtask_view(tx, number)
 
 
 def assign(
@@ -93,14 +93,14 @@ def assign(
     if task.status is not TaskStatus.OPEN:
         reason = f"it was given to {agent}"
         change_status(tx, number, StatusChange(to=TaskStatus.OPEN, actor=actor, reason=reason, session=seen(run)))
-    return piece(tx, number)
+    return subtask_view(tx, number)
 
 
 def cancel(tx: Transaction, number: int, actor: Actor, reason: str, run: str, version: int | None) -> SubtaskView:
     if hold(tx, number).task.status is not TaskStatus.CANCELLED:
         change = StatusChange(to=TaskStatus.CANCELLED, actor=actor, reason=reason, version=version, session=seen(run))
         change_status(tx, number, change)
-    return piece(tx, number)
+    return subtask_view(tx, number)
 
 
 def ask_human(tx: Transaction, number: int, reason: str, run: str, actor: Actor) -> Escalation:
@@ -116,7 +116,7 @@ def ask_human(tx: Transaction, number: int, reason: str, run: str, actor: Actor)
             at = now()
             tx.do(_EVIDENCE, id=row[0], evidence=as_json(known | {"by": by, "manager": bounded(reason)}))
             values = {"kind": row[1], "by": by, "question": bounded(reason)}
-            line = Line(task=task.id, version=task.version, kind=ESCALATED, data=values)
+            line = NewEvent(task=task.id, version=task.version, kind=ESCALATED, data=values)
             tell(tx, actor, at, [line], seen(run))
         return escalations.open_one(tx, task, EscalationKind(row[1]))
     question = Escalation(task=number, kind=EscalationKind.QUESTION, question=reason, evidence={"by": by})
@@ -137,7 +137,7 @@ def _settle(tx: Transaction, task: Task, agent: str, actor: Actor, note: str) ->
 def _step(tx: Transaction, parent: int, number: int, run: str) -> tuple[Task, Task]:
     """A task that is held, and a step of its plan, for the run that works on it."""
     hold_line(tx, parent, with_itself=False)
-    above, step = hold(tx, parent).task, look(tx, number)
+    above, step = hold(tx, parent).task, task_with_rows(tx, number)
     if step.parent_id != above.id or not step.task.in_plan:
         raise missing(number)
     row = tx.one(_SESSION, run=seen(run))

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from genba.blackboard.database.store import Row, Statement, Transaction
-from genba.blackboard.tasks.task_rows import id_of, look
+from genba.blackboard.tasks.task_rows import id_of, task_with_rows
 from genba.domain.decoding import reader
 from genba.domain.goals.goal import Goal, goal_type
 from genba.domain.tasks.task import Blocker, BlockerKind, Priority, Task, TaskStatus
@@ -58,40 +58,40 @@ _texts = reader(tuple[str, ...])
 _goal = reader(Goal)
 
 
-class Member(msgspec.Struct, frozen=True, kw_only=True):
-    """A piece with its row."""
+class SubtaskRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A subtask with its row."""
 
     id: int
     in_plan: bool
     created_at: str
-    piece: SubtaskView
+    view: SubtaskView
 
 
-def piece(tx: Transaction, number: int) -> SubtaskView:
-    task = look(tx, number).task
-    return with_story(tx, task.id, [piece_of(task)])[0]
+def subtask_view(tx: Transaction, number: int) -> SubtaskView:
+    task = task_with_rows(tx, number).task
+    return with_story(tx, task.id, [subtask_view_of(task)])[0]
 
 
-def pieces(tx: Transaction, parent: int) -> tuple[SubtaskView, ...]:
+def subtask_views(tx: Transaction, parent: int) -> tuple[SubtaskView, ...]:
     """Everything right below a task but its reviews, in the order in which it was made."""
     task = id_of(tx, parent)
-    return tuple(with_story(tx, task, [one.piece for one in family(tx, task) if one.id != task]))
+    return tuple(with_story(tx, task, [one.view for one in family(tx, task) if one.id != task]))
 
 
-def family(tx: Transaction, task: int) -> list[Member]:
+def family(tx: Transaction, task: int) -> list[SubtaskRow]:
     """A task, and everything right below it but its reviews, in the order in which it was made."""
     dependencies: dict[int, list[int]] = {}
     for id_, on in tx.all(_DEPENDENCIES, task=task):
         dependencies.setdefault(id_, []).append(on)
     goals: dict[int, list[str]] = {}
     for id_, condition in tx.all(_GOALS, task=task):
-        goals.setdefault(id_, []).append(_told(condition))
+        goals.setdefault(id_, []).append(_condition_text(condition))
     return [
-        Member(
+        SubtaskRow(
             id=row[0],
             in_plan=bool(row[10]),
             created_at=row[11],
-            piece=_read(row, tuple(dependencies.get(row[0], ())), tuple(goals.get(row[0], ()))),
+            view=_read(row, tuple(dependencies.get(row[0], ())), tuple(goals.get(row[0], ()))),
         )
         for row in tx.all(_FAMILY, task=task)
     ]
@@ -118,7 +118,7 @@ def below(tx: Transaction, number: int) -> frozenset[int]:
     return frozenset(int(row[0]) for row in tx.all(_BELOW, task=id_of(tx, number)))
 
 
-def piece_of(task: Task) -> SubtaskView:
+def subtask_view_of(task: Task) -> SubtaskView:
     return SubtaskView(
         number=task.number,
         title=task.title,
@@ -128,7 +128,7 @@ def piece_of(task: Task) -> SubtaskView:
         priority=task.priority,
         assignee=task.assignee,
         dependencies=task.dependencies,
-        goals=tuple(told(goal) for goal in task.goals),
+        goals=tuple(goal_text(goal) for goal in task.goals),
         scope=task.scope,
         blocker=task.blocker,
         version=task.version,
@@ -136,14 +136,14 @@ def piece_of(task: Task) -> SubtaskView:
 
 
 @lru_cache(maxsize=512)
-def _told(condition: str) -> str:
+def _condition_text(condition: str) -> str:
     try:
-        return told(_goal.decode(condition))
+        return goal_text(_goal.decode(condition))
     except msgspec.ValidationError:
         return "a goal that this version of Genba does not know"
 
 
-def told(goal: Goal) -> str:
+def goal_text(goal: Goal) -> str:
     """A goal in a line: its type, and what it is about."""
     main = goal.main
     about = getattr(goal, main) if main else None

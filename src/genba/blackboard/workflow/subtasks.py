@@ -11,13 +11,13 @@ import msgspec
 
 from genba.blackboard.database.sanitize import as_json, named, now, seen, storable
 from genba.blackboard.database.store import Statement, Transaction
-from genba.blackboard.tasks.history import PARTS_CREATED, Line, tell
+from genba.blackboard.tasks.history import PARTS_CREATED, NewEvent, tell
 from genba.blackboard.tasks.task_records import add
-from genba.blackboard.tasks.task_rows import hold, look
+from genba.blackboard.tasks.task_rows import hold, task_with_rows
 from genba.blackboard.tasks.task_tree import hold_line, hold_relations, line_of
 from genba.blackboard.tasks.transition_rules import refused
-from genba.blackboard.workflow.connection_values import Limits, PlannedAlreadyError
-from genba.blackboard.workflow.subtask_views import family, piece
+from genba.blackboard.workflow.connection_values import PlannedAlreadyError, WorkflowLimits
+from genba.blackboard.workflow.subtask_views import family, subtask_view
 from genba.domain.decoding import fitted, reader
 from genba.domain.errors import StateConflictError, UsageError
 from genba.domain.goals.goal import Goal
@@ -32,7 +32,7 @@ _LONGEST_NUMBER = 18
 _numbers = reader(tuple[int, ...])
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class SubtaskRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One request for subtasks."""
 
     parent: int
@@ -51,7 +51,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def create_subtasks(
-    tx: Transaction, wanted: Wanted, limits: Limits, actor: Actor, reviewed: Mapping[str, str]
+    tx: Transaction, wanted: SubtaskRequest, limits: WorkflowLimits, actor: Actor, reviewed: Mapping[str, str]
 ) -> tuple[SubtaskView, ...]:
     """Make all of them, or none."""
     named(actor)
@@ -61,11 +61,11 @@ def create_subtasks(
     parent = hold(tx, wanted.parent).task
     before = _made_before(tx, parent, wanted)
     if before:
-        return tuple(piece(tx, number) for number in before)
+        return tuple(subtask_view(tx, number) for number in before)
     if parent.status.ended or parent.in_plan:
         why = f"it is {parent.status}" if parent.status.ended else "it is a step itself"
         raise refused(parent.number, f"nothing can be made below it: {why}")
-    there = [one.piece for one in family(tx, parent.id) if one.id != parent.id and one.in_plan == wanted.in_plan]
+    there = [one.view for one in family(tx, parent.id) if one.id != parent.id and one.in_plan == wanted.in_plan]
     _only_one_plan(parent, wanted, there)
     _within_limits(tx, parent, wanted, there, limits)
     goals = _checked(wanted, there)
@@ -74,14 +74,14 @@ def create_subtasks(
     if wanted.key:
         values = {"key": wanted.key, "digest": wanted.digest, "numbers": as_json(numbers), "at": at}
         tx.do(_KEEP, task=parent.id, **values)
-    after = look(tx, parent.number).task
+    after = task_with_rows(tx, parent.number).task
     fields = {"parts": numbers, "in_plan": wanted.in_plan}
-    line = Line(task=after.id, version=after.version, kind=PARTS_CREATED, data=fields)
+    line = NewEvent(task=after.id, version=after.version, kind=PARTS_CREATED, data=fields)
     tell(tx, actor, at, [line], seen(wanted.run))
-    return tuple(piece(tx, number) for number in numbers)
+    return tuple(subtask_view(tx, number) for number in numbers)
 
 
-def _made_before(tx: Transaction, parent: Task, wanted: Wanted) -> tuple[int, ...]:
+def _made_before(tx: Transaction, parent: Task, wanted: SubtaskRequest) -> tuple[int, ...]:
     row = tx.one(_KEY, task=parent.id, key=wanted.key) if wanted.key else None
     if row is None:
         return ()
@@ -94,7 +94,7 @@ def _made_before(tx: Transaction, parent: Task, wanted: Wanted) -> tuple[int, ..
     return _numbers.decode(row[1])
 
 
-def _only_one_plan(parent: Task, wanted: Wanted, there: list[SubtaskView]) -> None:
+def _only_one_plan(parent: Task, wanted: SubtaskRequest, there: list[SubtaskView]) -> None:
     standing = tuple(task.number for task in there if task.status is not TaskStatus.CANCELLED)
     if standing and not wanted.more:
         raise PlannedAlreadyError(
@@ -102,7 +102,9 @@ def _only_one_plan(parent: Task, wanted: Wanted, there: list[SubtaskView]) -> No
         )
 
 
-def _within_limits(tx: Transaction, parent: Task, wanted: Wanted, there: list[SubtaskView], limits: Limits) -> None:
+def _within_limits(
+    tx: Transaction, parent: Task, wanted: SubtaskRequest, there: list[SubtaskView], limits: WorkflowLimits
+) -> None:
     if len(there) + len(wanted.drafts) > limits.most_parts:
         has = f", and it has {len(there)}" if there else ""
         raise WorkflowError(
@@ -119,7 +121,7 @@ def _within_limits(tx: Transaction, parent: Task, wanted: Wanted, there: list[Su
         )
 
 
-def _checked(wanted: Wanted, there: list[SubtaskView]) -> list[tuple[Goal, ...]]:
+def _checked(wanted: SubtaskRequest, there: list[SubtaskView]) -> list[tuple[Goal, ...]]:
     """The goals of each draft; or every problem of the request at once."""
     problems = [*_names(wanted.drafts, there), *_dependencies(wanted.drafts, there)]
     goals: list[tuple[Goal, ...]] = []
@@ -211,7 +213,7 @@ def _circle(drafts: Sequence[SubtaskDraft]) -> str:
 
 def _write(
     tx: Transaction,
-    wanted: Wanted,
+    wanted: SubtaskRequest,
     goals: list[tuple[Goal, ...]],
     actor: Actor,
     reviewed: Mapping[str, str],

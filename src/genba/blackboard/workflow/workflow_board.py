@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 
 from genba.blackboard.database import change_counter as pulse
 from genba.blackboard.database import sanitize
-from genba.blackboard.database.change_counter import Pulse
+from genba.blackboard.database.change_counter import ChangeCounter
 from genba.blackboard.fleet.fleet_board import NOBODY
 from genba.blackboard.tasks.board import Blackboard
 from genba.blackboard.workflow import agent_connections, agents, messages, phases, snapshots, subtask_changes, subtasks
 from genba.blackboard.workflow import subtask_views as pieces
-from genba.blackboard.workflow.connection_values import LIMITS, Credential, KnownSeat, Limits
-from genba.blackboard.workflow.subtasks import Wanted
+from genba.blackboard.workflow.connection_values import LIMITS, Credential, StoredConnection, WorkflowLimits
+from genba.blackboard.workflow.subtasks import SubtaskRequest
 from genba.domain.fleet.records import Escalation
 from genba.domain.tasks.task import Actor, ActorKind, TaskStatus
 from genba.domain.workflow.actions import (
@@ -114,7 +114,7 @@ class WorkflowBoard:
             lambda tx: agent_connections.take_seat(tx, seat, token_hash, expires_at, credential, passkey_hash)
         )
 
-    def seat(self, id: str) -> KnownSeat | None:  # noqa: A002
+    def seat(self, id: str) -> StoredConnection | None:  # noqa: A002
         return self.store.read(lambda tx: agent_connections.known(tx, id))
 
     def bind(self, seat_id: str, run: str, task: int) -> AgentConnection:
@@ -147,14 +147,14 @@ class WorkflowBoard:
     # What is next
 
     def snapshot(
-        self, seat_id: str, limits: Limits = LIMITS, *, waited_seconds: float = 0.0, repeats: int = 0
+        self, seat_id: str, limits: WorkflowLimits = LIMITS, *, waited_seconds: float = 0.0, repeats: int = 0
     ) -> Snapshot:
         """Everything that the next action of a seat is decided on, seen at one moment."""
         return self.store.read(lambda tx: snapshots.snapshot(tx, seat_id, limits, waited_seconds, repeats))
 
     def standing(self, run: str) -> SessionResult:
         """What the blackboard says of a run whose instance has ended."""
-        return self.store.read(lambda tx: snapshots.standing(tx, run))
+        return self.store.read(lambda tx: snapshots.session_result(tx, run))
 
     def mark(self, task: int, run: str, agent: str, phase: Phase) -> None:
         """Write down how far a session has come. The same phase twice is written once."""
@@ -168,18 +168,18 @@ class WorkflowBoard:
         """The newest event of this project: another number means that something happened."""
         return self.store.read(pulse.changes)
 
-    def pulse(self) -> Pulse:
+    def pulse(self) -> ChangeCounter:
         """A cheap look at whether anything was written, over a connection of its own. The caller closes it."""
-        return Pulse(self.store)
+        return ChangeCounter(self.store)
 
     # Subtasks
 
     def piece(self, number: int) -> SubtaskView:
-        return self.store.read(lambda tx: pieces.piece(tx, number))
+        return self.store.read(lambda tx: pieces.subtask_view(tx, number))
 
     def pieces(self, parent: int) -> tuple[SubtaskView, ...]:
         """Everything right below a task but its reviews, in the order in which it was made."""
-        return self.store.read(lambda tx: pieces.pieces(tx, parent))
+        return self.store.read(lambda tx: pieces.subtask_views(tx, parent))
 
     def below(self, task: int) -> frozenset[int]:
         """The numbers of everything below a task but its reviews, however deep."""
@@ -193,7 +193,7 @@ class WorkflowBoard:
         in_plan: bool,
         actor: Actor,
         key: str = "",
-        limits: Limits = LIMITS,
+        limits: WorkflowLimits = LIMITS,
         status: TaskStatus | None = None,
         more: bool = False,
         run: str = "",
@@ -206,7 +206,7 @@ class WorkflowBoard:
         `StateConflictError` for a key that was used for another request, `PlannedAlreadyError` for a parent that has
         subtasks, unless there may be `more`.
         """
-        wanted = Wanted(
+        wanted = SubtaskRequest(
             parent=parent,
             drafts=tuple(drafts),
             in_plan=in_plan,

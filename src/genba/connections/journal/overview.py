@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from genba.domain.decoding import reader
-from genba.domain.views.session import GateLine, IterationLine, RunFacts, ToolCount
+from genba.domain.views.session import EgressLine, IterationLine, SessionFacts, ToolCount
 
 _MOST_ITERATIONS = 500
 _MOST_GATES = 200
@@ -121,15 +121,15 @@ class JournalOverview:
 
     def _forget(self) -> None:
         self._read = 0
-        self._facts = RunFacts()
+        self._facts = SessionFacts()
         self._turns: deque[_Turn] = deque(maxlen=_MOST_ITERATIONS)
-        self._gates: deque[GateLine] = deque(maxlen=_MOST_GATES)
+        self._gates: deque[EgressLine] = deque(maxlen=_MOST_GATES)
         self._tools: Counter[str] = Counter()
         self._total = 0
         self._spent = [0, 0, 0.0, 0.0]
         self._begun = 0
 
-    def look(self) -> RunFacts:
+    def look(self) -> SessionFacts:
         """Read what is new, and tell all of it."""
         with self._lock, self.path.open("rb") as file:
             stat = self.path.stat()
@@ -147,7 +147,7 @@ class JournalOverview:
             self._read = at
             return self._told(stat.st_size)
 
-    def _told(self, size: int) -> RunFacts:
+    def _told(self, size: int) -> SessionFacts:
         return msgspec.structs.replace(
             self._facts,
             iterations=tuple(turn.line() for turn in self._turns),
@@ -182,7 +182,7 @@ class JournalOverview:
         self._begun += 1
         began = line.started or line
         place, limits = began.workspace or _Place(), began.limits
-        self._facts = RunFacts(
+        self._facts = SessionFacts(
             agent=line.agent or self._facts.agent,
             issue=line.issue,
             title=began.title or self._facts.title,
@@ -245,7 +245,7 @@ class JournalOverview:
     def _gate(self, line: _Line, _: int) -> None:
         result = str(line.detail)[:300]
         self._gates.append(
-            GateLine(gate=line.gate, verdict=line.verdict, target=line.target[:300], detail=result, time=line.time)
+            EgressLine(gate=line.gate, verdict=line.verdict, target=line.target[:300], detail=result, time=line.time)
         )
 
     def _goal(self, line: _Line, _: int) -> None:
@@ -288,7 +288,7 @@ class Overviews:
         self._lock = Lock()
         self._kept: OrderedDict[Path, JournalOverview] = OrderedDict()
 
-    def of(self, path: Path) -> RunFacts:
+    def of(self, path: Path) -> SessionFacts:
         with self._lock:
             found = self._kept.pop(path, None) or JournalOverview(path)
             self._kept[path] = found

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from genba.connections.journal.overview import Overviews
 from genba.connections.journal.paging import LINES, last_lines, line_at, lines_after
-from genba.domain.views.session import JournalLines, RunFacts
+from genba.domain.views.session import JournalLines, SessionFacts
 
 
 class JournalPieces:
@@ -22,5 +22,5 @@ class JournalPieces:
     def line_at(self, path: Path, offset: int) -> bytes:
         return line_at(path, offset)
 
-    def overview(self, path: Path) -> RunFacts:
+    def overview(self, path: Path) -> SessionFacts:
         return self._overviews.of(path)

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Mapping
 
 from genba.domain.errors import AgentUnavailable, UnrecoverableError
-from genba.domain.fleet.notifications import Notice
+from genba.domain.fleet.notifications import Notification
 from genba.domain.ports import Processes
 from genba.domain.processes import Command, Ending
 
@@ -37,7 +37,7 @@ def desktop_problem(environment: Mapping[str, str], platform: str) -> str:
     return ""
 
 
-def words(notice: Notice, platform: str) -> tuple[str, ...]:
+def words(notice: Notification, platform: str) -> tuple[str, ...]:
     """The command that shows a notice."""
     title = _plain(f"Genba: {notice.headline}")
     lines = (notice.title, notice.question, notice.command)
@@ -58,7 +58,7 @@ class DesktopChannel:
         self.platform = platform
         self.workdir = workdir
 
-    async def send(self, notice: Notice) -> None:
+    async def send(self, notice: Notification) -> None:
         command = Command(
             argv=words(notice, self.platform),
             workdir=self.workdir,

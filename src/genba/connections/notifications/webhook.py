@@ -18,7 +18,7 @@ import msgspec
 
 from genba import __version__
 from genba.domain.errors import RateLimited, RemoteUnavailable, UnrecoverableError
-from genba.domain.fleet.notifications import Notice
+from genba.domain.fleet.notifications import Notification
 
 SIGNATURE, KEY = "Genba-Signature", "Genba-Notice"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -72,7 +72,7 @@ class WebhookChannel:
     def __repr__(self) -> str:
         return f"WebhookChannel({self.host})"
 
-    async def send(self, notice: Notice) -> None:
+    async def send(self, notice: Notification) -> None:
         content = msgspec.json.encode(body_of(notice, self.now()))
         headers = {
             "Content-Type": "application/json",
@@ -114,7 +114,7 @@ class WebhookChannel:
             raise RemoteUnavailable(f"{self.host} cannot be reached: {type(error).__name__}") from None
 
 
-def body_of(notice: Notice, at: datetime) -> dict[str, Any]:
+def body_of(notice: Notification, at: datetime) -> dict[str, Any]:
     """A notice as it is sent. `text` is what chats show."""
     return {
         "version": 1,
@@ -134,7 +134,7 @@ def body_of(notice: Notice, at: datetime) -> dict[str, Any]:
     }
 
 
-def _text(notice: Notice) -> str:
+def _text(notice: Notification) -> str:
     """All of it as a chat shows it. Nobody who writes a question can call a whole room with it."""
     lines = (notice.headline, notice.title, notice.question, notice.command)
     message = "\n".join(line for line in lines if line)

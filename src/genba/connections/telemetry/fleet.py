@@ -10,7 +10,7 @@ from opentelemetry.context import Context
 
 from genba.connections.telemetry.runs import first_part_of
 from genba.connections.telemetry.sending import Telemetry
-from genba.domain.fleet.progress import FleetEvent, FleetEventKind, FleetPicture
+from genba.domain.fleet.progress import FleetEvent, FleetEventKind, FleetView
 
 _CAME_OF_IT = (FleetEventKind.MERGED, FleetEventKind.CONFLICT, FleetEventKind.RED)
 _MOST = 10_000
@@ -20,7 +20,7 @@ _MOST = 10_000
 class FleetTelemetry:
     """Hears the events of a fleet. What goes wrong here is nobody's trouble."""
 
-    def __init__(self, telemetry: Telemetry, picture: Callable[[], FleetPicture]) -> None:
+    def __init__(self, telemetry: Telemetry, picture: Callable[[], FleetView]) -> None:
         self.telemetry = telemetry
         self._runs: dict[int, str] = {}
         self._queued: dict[int, int] = {}
@@ -64,16 +64,16 @@ class FleetTelemetry:
             kept.pop(next(iter(kept)))
 
 
-def _queue(picture: FleetPicture) -> list[tuple[int | float, dict[str, str]]]:
+def _queue(picture: FleetView) -> list[tuple[int | float, dict[str, str]]]:
     counted = Counter(str(entry.status) for entry in picture.queue)
     return [(count, {"genba.entry.status": status}) for status, count in counted.items()] or [(0, {})]
 
 
-def _tasks(picture: FleetPicture) -> list[tuple[int | float, dict[str, str]]]:
+def _tasks(picture: FleetView) -> list[tuple[int | float, dict[str, str]]]:
     counted = {"open": picture.open, "ready": picture.ready, "needs_you": len(picture.needs)}
     return [(count, {"genba.task.state": state}) for state, count in counted.items()]
 
 
-def _workers(picture: FleetPicture) -> list[tuple[int | float, dict[str, str]]]:
+def _workers(picture: FleetView) -> list[tuple[int | float, dict[str, str]]]:
     busy = len(picture.workers)
     return [(busy, {"genba.worker.state": "busy"}), (max(0, picture.slots - busy), {"genba.worker.state": "free"})]

@@ -22,7 +22,7 @@ _CLASSES: dict[str, type[GenbaError]] = {
 }
 
 
-class KeptError(msgspec.Struct, frozen=True, omit_defaults=True):
+class StoredError(msgspec.Struct, frozen=True, omit_defaults=True):
     """An error of the house, as it is written down."""
 
     kind: str
@@ -33,44 +33,44 @@ class KeptError(msgspec.Struct, frozen=True, omit_defaults=True):
     problems: tuple[Problem, ...] = ()
 
 
-class _Came(msgspec.Struct, frozen=True, omit_defaults=True):
+class _StepResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a step came to: a value, or an error."""
 
     value: msgspec.Raw = msgspec.Raw(b"null")
-    error: KeptError | None = None
+    error: StoredError | None = None
 
 
 def write_value(value: Any) -> str:
     """The text of a value. One that cannot be written is a fault of the step that made it."""
     try:
-        return msgspec.json.encode(_Came(value=msgspec.Raw(msgspec.json.encode(value)))).decode()
+        return msgspec.json.encode(_StepResult(value=msgspec.Raw(msgspec.json.encode(value)))).decode()
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         return write_error(UnexpectedError(f"a step came to what cannot be written down: {error}"))
 
 
 def write_error(error: BaseException) -> str:
-    return msgspec.json.encode(_Came(error=keep(error))).decode()
+    return msgspec.json.encode(_StepResult(error=keep(error))).decode()
 
 
 def read(text: str, kind: type[T]) -> T:
     """The value of a step; its error is raised."""
-    came = reader(_Came).decode(text)
+    came = reader(_StepResult).decode(text)
     if came.error is not None:
         raise raised(came.error)
     return reader(kind).decode(came.value)
 
 
-def keep(error: BaseException) -> KeptError:
+def keep(error: BaseException) -> StoredError:
     """An error by the nearest class that the house knows."""
     if not isinstance(error, GenbaError):
         output = " ".join(str(error).split())
         if is_disk_full(error):
-            return KeptError("DiskFullError", _plain(f"the disk is full: {output}"), hint="free some space")
-        return KeptError(
+            return StoredError("DiskFullError", _plain(f"the disk is full: {output}"), hint="free some space")
+        return StoredError(
             "UnexpectedError", _plain(f"{type(error).__name__}: {output}" if output else type(error).__name__)
         )
     kind = next(known.__name__ for known in type(error).__mro__ if _CLASSES.get(known.__name__) is known)
-    return KeptError(
+    return StoredError(
         kind,
         _plain(error.message),
         _plain(error.unchanged),
@@ -80,7 +80,7 @@ def keep(error: BaseException) -> KeptError:
     )
 
 
-def raised(kept: KeptError) -> GenbaError:
+def raised(kept: StoredError) -> GenbaError:
     """The error again. One of a newer Genba that this one does not know is an UnrecoverableError."""
     found = _CLASSES.get(kept.kind, errors.UnrecoverableError)
     error = found.__new__(found)
@@ -113,5 +113,5 @@ class JsonSerializer:
     def deserialize(self, serialized_data: str) -> Any:
         kept = msgspec.json.decode(serialized_data)
         if "error" in kept:
-            return raised(fitted(kept["error"], KeptError))
+            return raised(fitted(kept["error"], StoredError))
         return kept["data"]

@@ -7,7 +7,7 @@ hosts can read; where that clock was set they no longer say how long is left, an
 import asyncio
 
 from genba.blackboard.fleet.fleet_board import FleetBoard
-from genba.coordination.workflow.rate_limits import MachineTimes, Times
+from genba.coordination.workflow.rate_limits import Clocks, SystemClocks
 from genba.judgement.timestamps import later, moment
 
 _A_LOT_SECONDS = 60.0
@@ -17,10 +17,10 @@ _A_LOT_SECONDS = 60.0
 class ClockWatch:
     """Looks at two clocks at a time. Whoever is about to hold a time against somebody looks first."""
 
-    def __init__(self, board: FleetBoard, lease_seconds: float, times: Times | None = None) -> None:
+    def __init__(self, board: FleetBoard, lease_seconds: float, times: Clocks | None = None) -> None:
         self.board = board
         self.lease_seconds = lease_seconds
-        self._times = times or MachineTimes()
+        self._times = times or SystemClocks()
         self._apart = self._gap()
 
     async def look(self) -> None:

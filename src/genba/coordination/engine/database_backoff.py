@@ -11,7 +11,7 @@ _FIRST_SECONDS = 0.25
 _LONGEST_SECONDS = 10.0
 
 
-class Enduring:
+class DatabaseBackoff:
     """Knows since when the database cannot be used, and how long to wait before it is asked again."""
 
     def __init__(self, say: Callable[[str], None]) -> None:

@@ -19,11 +19,19 @@ from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 
 from genba.coordination.engine import checkpoints
 from genba.coordination.engine.engine_database import EngineDatabase
-from genba.coordination.engine.engine_log import News, log, quieten
+from genba.coordination.engine.engine_log import EngineEvent, log, quieten
 from genba.coordination.engine.executor_lock import ExecutorLock
-from genba.coordination.engine.queue_polling import Pace
-from genba.coordination.engine.stalled_workflows import Unwritten
-from genba.coordination.engine.workflow_names import FINISHED, MERGES, SESSIONS, Glance, Names, Workflow, sessions_queue
+from genba.coordination.engine.queue_polling import PollingInterval
+from genba.coordination.engine.stalled_workflows import StalledWorkflows
+from genba.coordination.engine.workflow_names import (
+    FINISHED,
+    MERGES,
+    SESSIONS,
+    Workflow,
+    WorkflowNames,
+    WorkflowTable,
+    sessions_queue,
+)
 from genba.domain.errors import DiskFullError, GenbaError, StateConflictError, is_disk_full
 from genba.domain.ports import Steps
 
@@ -56,7 +64,7 @@ class Engine:
         executor: str,
         workers: int,
         version: str,
-        say: Callable[[News], None] | None,
+        say: Callable[[EngineEvent], None] | None,
         project: str,
         poll_seconds: float,
     ) -> None:
@@ -72,22 +80,22 @@ class Engine:
         self._told: set[asyncio.Task[Any]] = set()
         self._unsure: set[str] = set()
         """What was begun here since the lock was last seen to be held."""
-        self._unwritten = Unwritten()
+        self._unwritten = StalledWorkflows()
         self._stopping = False
         self._closed = False
         self._watches: list[asyncio.Task[None]] = []
         self._threads = ThreadPoolExecutor(4, thread_name_prefix="genba-engine")
-        self._names = Names(project)
+        self._names = WorkflowNames(project)
         self._own_queue = self._names.inside(sessions_queue(executor))
         self._merges = self._names.inside(MERGES)
         self._lock: ExecutorLock = database.lock(executor, self._names.prefix)
         self._connections: sqlalchemy.Engine | None = None
         self._client: DBOSClient | None = None
-        self._glancing: Glance | None = None
+        self._glancing: WorkflowTable | None = None
         self._version = version
         self._workers = workers
         self._slots = asyncio.Semaphore(workers)
-        self._pace = Pace(self._look_every, self._is_idle, poll_seconds, self._loop)
+        self._pace = PollingInterval(self._look_every, self._is_idle, poll_seconds, self._loop)
         self._poll_seconds = poll_seconds
 
     @classmethod
@@ -102,7 +110,7 @@ class Engine:
         project: str = "",
         version: str = VERSION,
         poll_seconds: float = 0.1,
-        say: Callable[[News], None] | None = None,
+        say: Callable[[EngineEvent], None] | None = None,
     ) -> "Engine":
         """Work on a database, and go on with what this executor left unfinished.
 
@@ -162,7 +170,7 @@ class Engine:
         from dbos import DBOS  # noqa: PLC0415
 
         self._connections = self._database.open()
-        self._glancing = Glance(self._connections)
+        self._glancing = WorkflowTable(self._connections)
         with self._database.alone(self._connections):
             DBOS.migrate(self._database.url.render_as_string(hide_password=False))
             client = _client(self._connections)
@@ -411,7 +419,7 @@ class Engine:
                 continue
             if not self.lost:
                 self.lost = True
-                self._say(News("engine.lost", f"the connection to {self._database.place} is lost; trying again"))
+                self._say(EngineEvent("engine.lost", f"the connection to {self._database.place} is lost; trying again"))
             try:
                 await self._do(self._lock.take, _PATIENCE)
             except StateConflictError as error:
@@ -420,20 +428,20 @@ class Engine:
             except SQLAlchemyError:
                 continue
             self.lost = False
-            self._say(News("engine.back", f"the connection to {self._database.place} is back"))
+            self._say(EngineEvent("engine.back", f"the connection to {self._database.place} is back"))
 
     def _tell_of(self, watch: asyncio.Task[None]) -> None:
         """A watch that ends by itself has a fault, and nobody else would tell."""
         error = None if watch.cancelled() else watch.exception()
         if error is not None:
-            self._say(News("engine.error", checkpoints.keep(error).message))
+            self._say(EngineEvent("engine.error", checkpoints.keep(error).message))
 
     def _park(self, why: str) -> None:
         self._stopping = True
         for task in list(self._running):
             self._stop(task)
         self.parked.set()
-        self._say(News("engine.parked", f"{why}: this one starts nothing more"))
+        self._say(EngineEvent("engine.parked", f"{why}: this one starts nothing more"))
 
     @property
     def _name(self) -> str:
@@ -441,7 +449,7 @@ class Engine:
         return self._names.inside(self.executor)
 
     @property
-    def _glance(self) -> Glance:
+    def _glance(self) -> WorkflowTable:
         if self._glancing is None:
             raise _gone()
         return self._glancing
@@ -516,7 +524,7 @@ def prune(
     try:
         if not database.has_tables(connections):
             return 0
-        client, names = _client(connections), Names(project)
+        client, names = _client(connections), WorkflowNames(project)
         found = client.list_workflows(
             status=FINISHED,
             completed_before=before.isoformat(),

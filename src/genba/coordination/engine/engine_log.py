@@ -17,7 +17,7 @@ from genba.domain.errors import GenbaError
 _POISONED = "MaxRecoveryAttemptsExceededError"
 
 
-class News(msgspec.Struct, frozen=True):
+class EngineEvent(msgspec.Struct, frozen=True):
     """What happened to the engine itself."""
 
     kind: str
@@ -25,10 +25,10 @@ class News(msgspec.Struct, frozen=True):
     message: str
 
 
-class _Listening(logging.Handler):
+class _EngineLogHandler(logging.Handler):
     """The log of DBOS: errors of its own become news, everything else is nobody's business."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, say: Callable[[News], None]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, say: Callable[[EngineEvent], None]) -> None:
         super().__init__(logging.ERROR)
         self._loop = loop
         self._say = say
@@ -41,10 +41,12 @@ class _Listening(logging.Handler):
         if isinstance(error, GenbaError) or (of_workflow and (record.exc_info or type(error).__name__ == _POISONED)):
             return
         with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._say, News("engine.error", _told(error) or _unforeseen(error, record)))
+            self._loop.call_soon_threadsafe(
+                self._say, EngineEvent("engine.error", _error_text(error) or _unforeseen(error, record))
+            )
 
 
-def _told(error: BaseException | None) -> str:
+def _error_text(error: BaseException | None) -> str:
     """What everybody knows of: a database that does not answer. The engine asks it again by itself."""
     from sqlalchemy.exc import InterfaceError, OperationalError  # noqa: PLC0415  (loaded with the engine, not before)
 
@@ -59,13 +61,13 @@ def _unforeseen(error: BaseException | None, record: logging.LogRecord) -> str:
     return f"the engine met an error that nobody foresaw: {' '.join(output.split())}"
 
 
-def quieten(loop: asyncio.AbstractEventLoop, say: Callable[[News], None]) -> None:
+def quieten(loop: asyncio.AbstractEventLoop, say: Callable[[EngineEvent], None]) -> None:
     """Before DBOS is asked for anything: it puts a handler of its own where there is none."""
     logger = logging.getLogger("dbos")
-    logger.handlers[:] = [_Listening(loop, say)]
+    logger.handlers[:] = [_EngineLogHandler(loop, say)]
     logger.setLevel(logging.ERROR)
     logger.propagate = False
 
 
-def log(news: News) -> None:
+def log(news: EngineEvent) -> None:
     logging.getLogger("genba.engine").error("%s: %s", news.kind, news.message)

@@ -18,7 +18,7 @@ _CALM_SECONDS = 3.0
 """How long nothing may have happened before the queues are looked at less often."""
 
 
-class Pace:
+class PollingInterval:
     """Decides for one executor; the queue of the merge turns is shared, so others decide about that one, too."""
 
     def __init__(

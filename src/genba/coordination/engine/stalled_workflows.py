@@ -13,7 +13,7 @@ _BEGINNING_SECONDS = 10.0
 """How long something that was taken may take to begin."""
 
 
-class Unwritten:
+class StalledWorkflows:
     """The workflows that nobody carries out here any more, or not yet, until that is seen in the database too."""
 
     def __init__(self) -> None:

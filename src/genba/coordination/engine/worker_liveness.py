@@ -8,7 +8,7 @@ import msgspec
 from genba.blackboard.database.store import Statement, Transaction
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.coordination.engine.executor_lock import FileLock, lock_number
-from genba.coordination.engine.workflow_names import Names
+from genba.coordination.engine.workflow_names import WorkflowNames
 from genba.domain.fleet.records import Executor, FleetSession
 
 PARKED = "parked"
@@ -28,7 +28,7 @@ def absent(board: FleetBoard) -> frozenset[str]:
     live = [executor for executor in executors if executor.status == "live"]
     gone = {executor.id for executor in executors if executor.status != "live"}
     if live and board.store.on_postgres:
-        prefix = Names(board.store.project).prefix
+        prefix = WorkflowNames(board.store.project).prefix
         gone |= board.store.read(lambda tx: {each.id for each in live if not _is_held(tx, f"{prefix}{each.id}")})
     elif live:
         holder = FileLock(Path(board.store.place), "").holder()

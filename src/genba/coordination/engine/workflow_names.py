@@ -41,7 +41,7 @@ class Workflow(msgspec.Struct, frozen=True, kw_only=True):
         return self.status == "pending" and self.executor == executor
 
 
-class Names(msgspec.Struct, frozen=True):
+class WorkflowNames(msgspec.Struct, frozen=True):
     """The names of executors, queues and workflows of one project, outside of the database and inside of it."""
 
     project: str = ""
@@ -77,7 +77,7 @@ def sessions_queue(executor: str) -> str:
     return SESSIONS + executor
 
 
-class Glance:
+class WorkflowTable:
     """What is asked many times a second, in the fewest words: DBOS itself puts every question together anew."""
 
     def __init__(self, connections: Engine) -> None:
@@ -92,7 +92,7 @@ class Glance:
             f"SELECT workflow_uuid FROM {table} WHERE status = 'PENDING' AND executor_id = :executor"  # noqa: S608
         )
 
-    def unfinished(self, names: Names) -> list[Workflow]:
+    def unfinished(self, names: WorkflowNames) -> list[Workflow]:
         """What is enqueued, pending or poisoned in a project, oldest first."""
         asked = {"prefix": names.prefix, "length": len(names.prefix)}
         with self._connections.connect() as connection:

@@ -22,7 +22,15 @@ import msgspec
 
 from genba.domain.decoding import reader
 from genba.domain.errors import DiskFullError, GenbaError, StateConflictError
-from genba.domain.fleet.merge_queue import EntryEnd, MergeHistory, QueueNews, Stacked, TurnOrder, TurnReport, Work
+from genba.domain.fleet.merge_queue import (
+    EntryEnd,
+    MergeHistory,
+    QueueEvent,
+    QueuePassOrder,
+    QueuePassReport,
+    Stacked,
+    Work,
+)
 from genba.domain.fleet.records import EntryStatus, MergeEntry
 from genba.domain.goals.verification import Subject
 from genba.domain.ports import Steps, Target
@@ -48,7 +56,7 @@ _LONGEST_DETAIL = 8000
 Entries = tuple[MergeEntry, ...]
 Verify = Callable[[MergeEntry, Subject], Awaitable[CheckResult | None]]
 """Holds a merged commit to the frozen policy of the task of an entry; None when it is done."""
-Told = Callable[[QueueNews], None]
+Told = Callable[[QueueEvent], None]
 
 
 class QueueBoard(Protocol):
@@ -126,7 +134,7 @@ class _Landed(msgspec.Struct, frozen=True, kw_only=True):
     told: str = ""
 
 
-class MergeTurn:
+class MergeQueue:
     """Carries out turns of merge queues. It keeps nothing between two calls."""
 
     def __init__(
@@ -140,17 +148,17 @@ class MergeTurn:
 
     async def handle(self, payload: str, steps: Steps) -> str:
         """One turn as a durable handler: a `TurnOrder` as JSON in, a `TurnReport` as JSON out."""
-        order = reader(TurnOrder).decode(payload)
+        order = reader(QueuePassOrder).decode(payload)
         return msgspec.json.encode(await self.run(order, steps)).decode()
 
-    async def run(self, order: TurnOrder, steps: Steps) -> TurnReport:
-        return await _Turn(self, order, steps).run()
+    async def run(self, order: QueuePassOrder, steps: Steps) -> QueuePassReport:
+        return await _QueuePass(self, order, steps).run()
 
 
-class _Turn:
+class _QueuePass:
     """One turn. It is made anew each time the workflow goes on, and follows the results of its steps."""
 
-    def __init__(self, queue: MergeTurn, order: TurnOrder, steps: Steps) -> None:
+    def __init__(self, queue: MergeQueue, order: QueuePassOrder, steps: Steps) -> None:
         self.board = queue.board
         self.target = queue.target
         self.verify = queue.verify
@@ -167,7 +175,7 @@ class _Turn:
         self.moved = 0
         self.closed = ""
 
-    async def run(self) -> TurnReport:
+    async def run(self) -> QueuePassReport:
         more = False
         for number in range(1, self.most_taken + 1):
             self.judging = 0.0
@@ -184,7 +192,7 @@ class _Turn:
             if self.closed or taken.after_a_death:
                 break
             self._pace(len(taken.entries))
-        return TurnReport(
+        return QueuePassReport(
             target=self.order.target,
             merged=self._tasks(EntryStatus.MERGED),
             conflict=self._tasks(EntryStatus.CONFLICT),
@@ -512,7 +520,7 @@ class _Turn:
 
     def _tell(self, kind: str, entries: Entries, detail: str = "") -> None:
         tasks = tuple(entry.task for entry in entries)
-        self.told(QueueNews(target=self.order.target, kind=kind, tasks=tasks, detail=detail))
+        self.told(QueueEvent(target=self.order.target, kind=kind, tasks=tasks, detail=detail))
 
 
 def _sorted(group: Entries, base: str, stacked: Sequence[Stacked]) -> _Proven:

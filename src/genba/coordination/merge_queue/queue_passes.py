@@ -15,7 +15,7 @@ from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.coordination.engine.durable_engine import MERGES, Engine, Workflow
 from genba.coordination.scheduler.progress import Watch
 from genba.definitions.project.work_sections import MergeSettings
-from genba.domain.fleet.merge_queue import MergeHistory, TurnOrder
+from genba.domain.fleet.merge_queue import MergeHistory, QueuePassOrder
 from genba.domain.fleet.progress import FleetEvent, FleetEventKind
 from genba.domain.fleet.records import EntryStatus, FleetSnapshot
 
@@ -26,7 +26,7 @@ _LONGEST_WAIT = 30.0
 """Seconds for which somebody stays for a turn that does not begin: it does no harm, and another one takes it."""
 
 
-class Turns:
+class QueuePasses:
     """Those of one project, from one executor."""
 
     def __init__(self, board: FleetBoard, engine: Engine, settings: MergeSettings, watch: Watch) -> None:
@@ -72,7 +72,7 @@ class Turns:
         known = await self.engine.status(last) if last is not None else None
         if known is not None and known.status in ("enqueued", "pending"):
             return False
-        order = TurnOrder(
+        order = QueuePassOrder(
             target=target,
             turn=max((entry.turns for entry in field.entries if entry.target == target), default=0) + 1,
             history=MergeHistory(self.settings.history),

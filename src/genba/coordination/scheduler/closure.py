@@ -11,19 +11,19 @@ from functools import partial
 
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.coordination.engine.checkpoints import keep
-from genba.coordination.scheduler.session import bury
+from genba.coordination.scheduler.session import reap
 from genba.coordination.scheduler.session_plan import SessionPlan, read_state
 from genba.domain.decoding import reader
 from genba.domain.errors import DiskFullError, UnavailableError, is_disk_full
-from genba.domain.fleet.records import Cause, EntryStatus, FleetSession, FleetSnapshot, PartOrder
+from genba.domain.fleet.records import Cause, EntryStatus, FleetSession, FleetSnapshot, SegmentOrder
 from genba.domain.sessions.loop_state import ClosureChoice
 from genba.domain.tasks.task import Actor, StatusChange, TaskStatus
 from genba.judgement.loop.closure import action_in_fleet, ends_task, moves_on
 from genba.judgement.scheduling.actions import Close as CloseTask
 
-Close = Callable[[PartOrder], Awaitable[None]]
+Close = Callable[[SegmentOrder], Awaitable[None]]
 """Carries out one closure. It may be cancelled."""
-Lost = Callable[[PartOrder, str], None]
+Lost = Callable[[SegmentOrder, str], None]
 """Hears of a closure that came to nothing, and why."""
 
 _AT_ONE_TIME = 8
@@ -31,7 +31,7 @@ _FIRST_REST_SECONDS = 0.25
 _LONGEST_REST_SECONDS = 30.0
 
 
-class Closing:
+class Closures:
     """The closures that are under way in this process."""
 
     def __init__(self, board: FleetBoard, close: Close, lost: Lost, wake: Callable[[], None]) -> None:
@@ -44,7 +44,7 @@ class Closing:
         self._rests: dict[str, float] = {}
         """By run: how long its closure rests when the machine gets in its way once more."""
 
-    async def begin(self, order: PartOrder, executor: str, host: str) -> None:
+    async def begin(self, order: SegmentOrder, executor: str, host: str) -> None:
         """Write down that a closure begins here, and begin it."""
         await asyncio.to_thread(partial(self._board.continue_, order, executor=executor, host=host))
         self._start(order)
@@ -61,10 +61,10 @@ class Closing:
             self._start(closure_of(session, session.part, landed))
         return True
 
-    def _start(self, order: PartOrder) -> None:
+    def _start(self, order: SegmentOrder) -> None:
         self._under_way[order.run] = asyncio.create_task(self._carry_out(order))
 
-    async def _carry_out(self, order: PartOrder) -> None:
+    async def _carry_out(self, order: SegmentOrder) -> None:
         try:
             async with self._slots:
                 await self._close(order)
@@ -75,7 +75,7 @@ class Closing:
                 await self._rest(order.run)
                 return
             reason = f"its part was lost: {keep(error).message}"
-            if await asyncio.to_thread(bury, self._board, order.run, order.part, reason):
+            if await asyncio.to_thread(reap, self._board, order.run, order.part, reason):
                 self._lost(order, reason)
         else:
             self._rests.pop(order.run, None)
@@ -99,9 +99,9 @@ class Closing:
                 await task
 
 
-def closure_of(session: FleetSession, part: int, landed: str) -> PartOrder:
+def closure_of(session: FleetSession, part: int, landed: str) -> SegmentOrder:
     """The part of a session that closes what has landed."""
-    return PartOrder(
+    return SegmentOrder(
         run=session.run,
         task=session.task,
         agent=session.agent,

@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from genba.blackboard.fleet.notifications import NoticeBoard
+from genba.blackboard.fleet.notifications import NotificationBoard
 from genba.coordination.engine.lease_owners import lives, one_here
 from genba.definitions.project.notify_section import NotifySettings
 from genba.domain.errors import GenbaError, RateLimited, RecoverableError
-from genba.domain.fleet.notifications import Notice, NoticeEntry
+from genba.domain.fleet.notifications import Notification, NotificationEntry
 from genba.domain.ports import Channel
 from genba.domain.text_limits import cut, one_line
 
@@ -51,7 +51,7 @@ class Notifier:
 
     def __init__(
         self,
-        board: NoticeBoard,
+        board: NotificationBoard,
         channels: Mapping[str, Channel],
         settings: NotifySettings,
         *,
@@ -109,7 +109,7 @@ class Notifier:
         self._say("nobody", error.message if isinstance(error, GenbaError) else type(error).__name__)
         return _AFTER_TROUBLE_SECONDS
 
-    async def try_out(self, notice: Notice) -> dict[str, str]:
+    async def try_out(self, notice: Notification) -> dict[str, str]:
         """Send one notice on each channel now; by channel, what went wrong, and nothing where it did not."""
         values = {}
         for name, channel in self.channels.items():
@@ -130,7 +130,7 @@ class Notifier:
                 break
         return sent
 
-    async def _carry_out(self, entry: NoticeEntry, channel: Channel) -> _Outcome:
+    async def _carry_out(self, entry: NotificationEntry, channel: Channel) -> _Outcome:
         if entry.attempts > MOST_ATTEMPTS:  # its senders died each time
             await self._give_up(entry, f"given up after {MOST_ATTEMPTS} attempts")
             return _Outcome.GIVEN_UP
@@ -148,7 +148,7 @@ class Notifier:
         self._troubled.discard(entry.channel)
         return _Outcome.SENT
 
-    async def _troubled_by(self, entry: NoticeEntry, error: GenbaError) -> _Outcome:
+    async def _troubled_by(self, entry: NotificationEntry, error: GenbaError) -> _Outcome:
         message = self.redact(error.message)
         if not isinstance(error, RecoverableError):
             await self._give_up(entry, message)
@@ -164,7 +164,7 @@ class Notifier:
         self._say(entry.channel, message)
         return _Outcome.LATER
 
-    async def _give_up(self, entry: NoticeEntry, message: str) -> None:
+    async def _give_up(self, entry: NotificationEntry, message: str) -> None:
         await _aside(lambda: self.board.fail(self.owner, entry, message))
         self._say(entry.channel, message)
 
@@ -173,7 +173,7 @@ class Notifier:
             self._troubled.add(channel)
             self.tell(f"notices by {channel}: {message}  genba notify")
 
-    def _clean(self, notice: Notice) -> Notice:
+    def _clean(self, notice: Notification) -> Notification:
         """What people and agents wrote, without secrets, and no longer than somebody reads."""
         return msgspec.structs.replace(
             notice,

@@ -17,13 +17,13 @@ from sqlalchemy import Connection
 
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.coordination.engine.clock_watch import ClockWatch
-from genba.coordination.engine.database_backoff import Enduring
+from genba.coordination.engine.database_backoff import DatabaseBackoff
 from genba.coordination.engine.durable_engine import Engine, Workflow, sessions_queue
-from genba.coordination.merge_queue.queue_passes import Turns
-from genba.coordination.scheduler.closure import Close, Closing, closing_change, closure_of
+from genba.coordination.merge_queue.queue_passes import QueuePasses
+from genba.coordination.scheduler.closure import Close, Closures, closing_change, closure_of
 from genba.coordination.scheduler.handover_notes import leave_note
 from genba.coordination.scheduler.progress import Watch
-from genba.coordination.scheduler.session import bury
+from genba.coordination.scheduler.session import reap
 from genba.coordination.scheduler.session_plan import SessionPlan, read_state
 from genba.definitions.project.work_sections import FleetSettings
 from genba.domain.errors import (
@@ -35,7 +35,7 @@ from genba.domain.errors import (
     UnavailableError,
     UsageError,
 )
-from genba.domain.fleet.progress import Ended, FleetEvent, FleetEventKind, command_for
+from genba.domain.fleet.progress import FleetEvent, FleetEventKind, WorkEndReason, command_for
 from genba.domain.fleet.records import (
     Cause,
     Escalation,
@@ -43,15 +43,15 @@ from genba.domain.fleet.records import (
     FleetSession,
     FleetSnapshot,
     MergeEntry,
-    PartOrder,
     Purpose,
-    part_workflow,
+    SegmentOrder,
+    segment_workflow,
 )
 from genba.domain.tasks.task import Actor, ActorKind, Blocker, BlockerKind, StatusChange, TaskStatus
 from genba.judgement.language.sentences import in_language
 from genba.judgement.scheduling import actions as can
-from genba.judgement.scheduling.actions import Move, WorkerContext
-from genba.judgement.scheduling.dispatch import moves
+from genba.judgement.scheduling.actions import SchedulerAction, WorkerContext
+from genba.judgement.scheduling.dispatch import scheduler_actions
 from genba.judgement.scheduling.scheduler_view import held_by
 from genba.judgement.timestamps import later
 
@@ -132,7 +132,7 @@ class Orchestrator:
         self.end_agents = end_agents
         """Ends what still runs of a session that nobody carries on."""
         self.wake = asyncio.Event()
-        self.closing = Closing(board, close, self._part_lost, self.wake.set)
+        self.closing = Closures(board, close, self._part_lost, self.wake.set)
         self.actor = Actor(ActorKind.ORCHESTRATOR, engine.executor)
         self.field = FleetSnapshot(now="", tasks={})
         self.waits: tuple[can.Wait, ...] = ()
@@ -140,13 +140,13 @@ class Orchestrator:
         self._refusals: dict[bytes, int] = {}
         self._refused_before: dict[bytes, int] = {}
         """By move that was refused at the last look: how often in a row."""
-        self._database = Enduring(self._note)
+        self._database = DatabaseBackoff(self._note)
         self._clock = ClockWatch(board, settings.workflow.lease_seconds)
         self._elsewhere: set[str] = set()
         """Runs that others carry out, and that were told of."""
-        self.turns = Turns(board, engine, settings.merge, watch)
+        self.turns = QueuePasses(board, engine, settings.merge, watch)
 
-    async def work(self, until_empty: bool) -> Ended:
+    async def work(self, until_empty: bool) -> WorkEndReason:
         """Go on until somebody stops it, or until there is nothing left that could be done."""
         took = 0.0
         while True:
@@ -162,9 +162,9 @@ class Orchestrator:
                 continue
             self._database.answered()
             if self.field.stopping:
-                return Ended.STOPPED
+                return WorkEndReason.STOPPED
             if leaves:
-                return Ended.BUDGET if self._out_of_money() else Ended.EMPTY
+                return WorkEndReason.BUDGET if self._out_of_money() else WorkEndReason.EMPTY
             await self._rest(self.settings.work.poll_seconds)
 
     async def _rest(self, seconds: float) -> None:
@@ -197,12 +197,12 @@ class Orchestrator:
         me = msgspec.structs.replace(
             await self.crew.me(len(mine) - lost), turning=await self.turns.going(unfinished, self.field)
         )
-        decided = moves(self.field, self.settings, me)
+        decided = scheduler_actions(self.field, self.settings, me)
         self.waits = tuple(move for move in decided if isinstance(move, can.Wait))
         self._refused_before, self._refusals = self._refusals, {}
         done = [(move, await self._carried_out(move)) for move in decided if not isinstance(move, can.Wait)]
         self.watch.see(self.field, self.waits)
-        turned = sum(made for move, made in done if isinstance(move, can.Turn))
+        turned = sum(made for move, made in done if isinstance(move, can.RunQueue))
         running = any(session.status == "running" and not session.is_guest for session in self.field.sessions)
         timed = any(wait.until and wait.kind not in _ENDS_ANYWAY for wait in self.waits)
         elsewhere = any(wait.kind in _BY_OTHERS for wait in self.waits)
@@ -227,13 +227,13 @@ class Orchestrator:
         alive = {workflow.id for workflow in unfinished if workflow.status != "poisoned"}
         lost = 0
         for session in mine:
-            workflow = part_workflow(session.run, session.part)
+            workflow = segment_workflow(session.run, session.part)
             if workflow in alive or await self.closing.goes_on(session, self.field):
                 continue
             known = await self.engine.status(workflow)
             why = known.error or known.status if known is not None else "nobody knows of it"
             reason = f"its part was lost: {why}"
-            if await asyncio.to_thread(bury, self.board, session.run, session.part, reason):
+            if await asyncio.to_thread(reap, self.board, session.run, session.part, reason):
                 await self.end_agents(session.run)
                 lost += 1
                 self._part_lost(session, reason)
@@ -241,7 +241,7 @@ class Orchestrator:
                 await self.engine.cancel([workflow])
         return lost
 
-    def _part_lost(self, part: FleetSession | PartOrder, reason: str) -> None:
+    def _part_lost(self, part: FleetSession | SegmentOrder, reason: str) -> None:
         self._tell(FleetEventKind.FAILED, part.task, agent=part.agent, run=part.run, detail=reason)
 
     async def _bury_runs_that_died(self) -> int:
@@ -257,7 +257,7 @@ class Orchestrator:
                 hint = f"if that machine is gone:  genba run --resume {session.run}"
                 self._note(f"#{session.task} is left alone: {message}   {hint}")
             reason = "its process died"
-            if has_died and await asyncio.to_thread(bury, self.board, session.run, session.part, reason):
+            if has_died and await asyncio.to_thread(reap, self.board, session.run, session.part, reason):
                 died += 1
                 self._part_lost(session, reason)
         return died
@@ -274,7 +274,7 @@ class Orchestrator:
         at, reason = self.field.now, "its agent has left"
         gone = await asyncio.to_thread(self.board.abandoned, at, later(at, -_SITTING_DOWN_SECONDS))
         for session in guests:
-            if session.run in gone and await asyncio.to_thread(bury, self.board, session.run, session.part, reason):
+            if session.run in gone and await asyncio.to_thread(reap, self.board, session.run, session.part, reason):
                 await asyncio.to_thread(leave_note, self.board, session.task, session.run)
                 self._part_lost(session, reason)
         return len(gone)
@@ -321,7 +321,7 @@ class Orchestrator:
         asked = (found.kind for found in self.field.escalations if found.status == "open")
         return any(wait.kind is can.WaitReason.BUDGET for wait in self.waits) or EscalationKind.BUDGET in asked
 
-    async def _carried_out(self, move: Move) -> bool:
+    async def _carried_out(self, move: SchedulerAction) -> bool:
         """Make a move. One that no longer fits is left alone: the next look decides anew."""
         try:
             return await self._carry_out(move)
@@ -332,7 +332,7 @@ class Orchestrator:
         except GenbaError as error:
             return await self._in_the_way(move, error)
 
-    def _is_decided_anew(self, move: Move, error: StateConflictError) -> bool:
+    def _is_decided_anew(self, move: SchedulerAction, error: StateConflictError) -> bool:
         """A move that was refused is decided anew at once; one that is refused again is told, and left for a while."""
         key = msgspec.json.encode(move)
         times = self._refusals[key] = self._refused_before.get(key, 0) + 1
@@ -342,7 +342,7 @@ class Orchestrator:
             self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=error.message))
         return times <= _REFUSED_AGAIN
 
-    async def _carry_out(self, move: Move) -> bool:
+    async def _carry_out(self, move: SchedulerAction) -> bool:
         board = self.board
         match move:
             case can.Start():
@@ -363,9 +363,9 @@ class Orchestrator:
                 change = StatusChange(to=TaskStatus.BLOCKED, actor=self.actor, reason=blocker.reason, blocker=blocker)
                 await asyncio.to_thread(board.board.change_status, number, change)
                 self._note(f"#{number} does not go on, and its manager decides: {blocker.reason}")
-            case can.Turn(target=target):
+            case can.RunQueue(target=target):
                 return await self.turns.take(target, self.field)
-            case can.CreateParts():
+            case can.CreateSubtasks():
                 make = partial(board.create_parts, move.plan, self.actor, self.crew.reviewed_types())
                 numbers = await asyncio.to_thread(make)
                 made = ", ".join(f"#{number}" for number in numbers)
@@ -413,7 +413,7 @@ class Orchestrator:
         run = run_id(self.board.board.store.project, move.agent, move.task, move.attempt, move.purpose)
         works = move.purpose in (Purpose.WORK, Purpose.INTEGRATE)
         handover = await self.crew.handover(move.task) if works else ""
-        order = PartOrder(
+        order = SegmentOrder(
             run=run,
             task=move.task,
             agent=move.agent,
@@ -450,7 +450,7 @@ class Orchestrator:
         entry = next((found for found in self.field.entries if found.run == move.run), None)
         came_back = move.cause in (Cause.CONFLICT, Cause.RED)
         works = session.purpose in (Purpose.WORK, Purpose.INTEGRATE)
-        order = PartOrder(
+        order = SegmentOrder(
             run=session.run,
             task=session.task,
             agent=session.agent,
@@ -474,7 +474,7 @@ class Orchestrator:
         message = f"{move.cause}: {move.reason}" if move.reason else str(move.cause)
         self._tell(FleetEventKind.CONTINUED, session.task, agent=session.agent, run=session.run, detail=message)
 
-    def _enqueue(self, order: PartOrder, priority: int) -> Callable[[Connection], None]:
+    def _enqueue(self, order: SegmentOrder, priority: int) -> Callable[[Connection], None]:
         def enqueue(connection: Connection) -> None:
             self.engine.enqueue_in(
                 connection,
@@ -518,7 +518,7 @@ class Orchestrator:
         )
         self.watch.tell(result)
 
-    async def _in_the_way(self, move: Move, error: GenbaError) -> bool:
+    async def _in_the_way(self, move: SchedulerAction, error: GenbaError) -> bool:
         """What cannot begin at all is a person's to mend; what else goes wrong is told, and tried again."""
         self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=error.message))
         lasting = isinstance(error, ConfigurationError | NotFoundError | UsageError)

@@ -12,7 +12,7 @@ import msgspec
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.definitions.project.work_sections import DecomposeSettings
 from genba.domain.errors import NotFoundError, StateConflictError
-from genba.domain.fleet.records import PartEnd, PartOrder, Plan
+from genba.domain.fleet.records import Plan, SegmentEnd, SegmentOrder
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.tasks.task import Task
 from genba.execution.run import RunResult
@@ -54,7 +54,7 @@ def plan_parameters(task: Task, limits: PlanLimits, declared: Collection[str], l
     return {name: value for name, value in values.items() if name in declared}
 
 
-def finish_plan(result: RunResult, order: PartOrder, board: FleetBoard, limits: PlanLimits) -> PartEnd:
+def finish_plan(result: RunResult, order: SegmentOrder, board: FleetBoard, limits: PlanLimits) -> SegmentEnd:
     """Propose the plan that a session came back with. What is still no plan ends it without one."""
     task = board.board.get(order.task)
     read = read_plan(result.output or {}, task, limits, order.run)
@@ -70,5 +70,5 @@ def finish_plan(result: RunResult, order: PartOrder, board: FleetBoard, limits: 
     return _ended(order, Outcome.COMPLETED, f"proposes {count}")
 
 
-def _ended(order: PartOrder, outcome: Outcome, reason: str) -> PartEnd:
-    return PartEnd(run=order.run, part=order.part, outcome=outcome, reason=reason)
+def _ended(order: SegmentOrder, outcome: Outcome, reason: str) -> SegmentEnd:
+    return SegmentEnd(run=order.run, part=order.part, outcome=outcome, reason=reason)

@@ -15,18 +15,18 @@ from genba.domain.events import (
     ToolUsed,
     VerificationFinished,
 )
-from genba.domain.fleet.merge_queue import QueueNews
+from genba.domain.fleet.merge_queue import QueueEvent
 from genba.domain.fleet.progress import (
-    Ended,
-    EntryPicture,
+    DecisionView,
     FleetEvent,
     FleetEventKind,
-    FleetPicture,
+    FleetView,
     GoalMark,
-    NeedPicture,
-    TaskEnd,
-    WaitPicture,
-    WorkerPicture,
+    QueueEntryView,
+    TaskResult,
+    WaitView,
+    WorkEndReason,
+    WorkerView,
     WorkSummary,
     command_for,
 )
@@ -130,7 +130,7 @@ class Watch:
                 failed = ", ".join(goal.name for goal in live.goals if goal.status == "failed")
                 self._tell_of(FleetEventKind.REJECTED, session, f"{commit[:7]} · {failed or reason}", title)
 
-    def hear_queue(self, news: QueueNews) -> None:
+    def hear_queue(self, news: QueueEvent) -> None:
         """Something that the merge queue did."""
         kind = _OF_THE_QUEUE.get(news.kind)
         if kind is None:
@@ -195,14 +195,14 @@ class Watch:
         )
         self.tell(result)
 
-    def picture(self) -> FleetPicture:
+    def picture(self) -> FleetView:
         """What is true now, as far as the last look goes."""
         field = self.field
         running = [session for session in field.sessions if session.status == "running"]
         mine = tuple(self._worker(session) for session in running if session.executor == self.executor)
         open_tasks = [task for task in field.tasks.values() if not task.status.ended]
         paused = next((wait.why for wait in self.waits if wait.task == 0), "")
-        return FleetPicture(
+        return FleetView(
             project=self.project,
             executor=self.executor,
             slots=self.slots,
@@ -223,10 +223,10 @@ class Watch:
             parking=self.parking,
         )
 
-    def _worker(self, session: FleetSession) -> WorkerPicture:
+    def _worker(self, session: FleetSession) -> WorkerView:
         live = self._live.get(session.run, _Live())
         task = self.field.tasks.get(session.task)
-        return WorkerPicture(
+        return WorkerView(
             task=session.task,
             title=task.title if task is not None else "",
             agent=session.agent,
@@ -242,26 +242,26 @@ class Watch:
             goals=live.goals,
         )
 
-    def _entry(self, entry: msgspec.Struct) -> EntryPicture:
-        names = EntryPicture.__struct_fields__
-        return EntryPicture(**{name: getattr(entry, name) for name in names})
+    def _entry(self, entry: msgspec.Struct) -> QueueEntryView:
+        names = QueueEntryView.__struct_fields__
+        return QueueEntryView(**{name: getattr(entry, name) for name in names})
 
-    def _wait(self, wait: Wait) -> WaitPicture:
+    def _wait(self, wait: Wait) -> WaitView:
         task = self.field.tasks.get(wait.task)
         title = task.title if task is not None else ""
-        return WaitPicture(why=wait.why, task=wait.task or None, title=title, until=wait.until)
+        return WaitView(why=wait.why, task=wait.task or None, title=title, until=wait.until)
 
     def _is_told(self, wait: Wait) -> bool:
         """Whether the screen tells a wait in another place, or not at all."""
         asked = {found.task for found in self.field.escalations if found.status == "open"}
         return wait.kind in _QUIET or (wait.kind is WaitReason.PERSON and wait.task in asked)
 
-    def needs(self) -> tuple[NeedPicture, ...]:
+    def needs(self) -> tuple[DecisionView, ...]:
         return tuple(self._need(found) for found in self.field.escalations if found.status == "open")
 
-    def _need(self, escalation: Escalation) -> NeedPicture:
+    def _need(self, escalation: Escalation) -> DecisionView:
         task = self.field.tasks.get(escalation.task)
-        return NeedPicture(
+        return DecisionView(
             task=escalation.task,
             kind=escalation.kind,
             question=escalation.question,
@@ -270,7 +270,7 @@ class Watch:
             since=escalation.created_at,
         )
 
-    def summary(self, ended: Ended, detail: str = "") -> WorkSummary:
+    def summary(self, ended: WorkEndReason, detail: str = "") -> WorkSummary:
         """What this executor's time came to."""
         tasks = tuple(self._end(number) for number in self.touched)
         sessions = [found for number in self.touched for found in self.board.sessions(number)]
@@ -288,7 +288,7 @@ class Watch:
             seconds=time.monotonic() - self.began,
             tokens=sum(found.tokens for found in sessions),
             cost_usd=sum(found.cost_usd for found in sessions),
-            detail=detail or (self._cannot_land() if ended is Ended.EMPTY else ""),
+            detail=detail or (self._cannot_land() if ended is WorkEndReason.EMPTY else ""),
         )
 
     def _cannot_land(self) -> str:
@@ -300,7 +300,7 @@ class Watch:
         why = stuck[0].detail.partition("\n")[0]
         return f"#{stuck[0].task}{more} cannot land on {stuck[0].target}: {why}"
 
-    def _end(self, number: int) -> TaskEnd:
+    def _end(self, number: int) -> TaskResult:
         task = self.board.board.get(number)
         sessions = self.board.sessions(number)
         last = sessions[-1] if sessions else None
@@ -312,7 +312,7 @@ class Watch:
         elif status == "open":
             waits = (wait.why for wait in self.waits if wait.task == number and wait.kind in _LEFT)
             detail = f"{detail}; {next(waits, _GOES_ON)}"
-        return TaskEnd(
+        return TaskResult(
             task=number,
             title=task.title,
             parent=task.parent,
@@ -329,7 +329,7 @@ class Watch:
         )
 
 
-def _came_to(task: Task, last: FleetSession | None, need: NeedPicture | None, unclosed: bool) -> tuple[str, str]:
+def _came_to(task: Task, last: FleetSession | None, need: DecisionView | None, unclosed: bool) -> tuple[str, str]:
     """One word for where a task stands, and what is worth to be said about it."""
     if task.status is TaskStatus.DONE:
         back = f"came back {last.rounds} times before it landed" if last is not None and last.rounds else ""

@@ -9,7 +9,7 @@ from typing import Any
 
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.domain.errors import NotFoundError, StateConflictError
-from genba.domain.fleet.records import PartEnd, PartOrder
+from genba.domain.fleet.records import SegmentEnd, SegmentOrder
 from genba.domain.goals.verification import GoalResult, Verification
 from genba.domain.sessions.evidence import CheckStatus
 from genba.domain.sessions.outcomes import Outcome
@@ -43,26 +43,26 @@ def review_parameters(
         "commit": review.review_commit,
         "base": base,
         "task": f"{heading}\n\n{reviewed.body}".rstrip(),
-        "results": goals_told(last, review.review_commit, language),
+        "results": goal_lines(last, review.review_commit, language),
     }
     return {name: value for name, value in values.items() if name in declared}
 
 
-def goals_told(last: Verification | None, commit: str, language: str = "en") -> str:
+def goal_lines(last: Verification | None, commit: str, language: str = "en") -> str:
     """The goals of the work and how they came out on this commit, one on a line."""
     if last is None or last.subject.commit != commit:
         return say(language, "nothing_verified")
-    return "\n".join(_goal_told(result, language) for result in last.results) or say(language, "no_goal")
+    return "\n".join(_goal_line(result, language) for result in last.results) or say(language, "no_goal")
 
 
-def _goal_told(result: GoalResult, language: str) -> str:
+def _goal_line(result: GoalResult, language: str) -> str:
     found = detail_in(language, result.goal.type, result.result.detail)
     detail = " ".join("".join(letter if letter.isprintable() else " " for letter in found).split())
     message = f": {detail[:_DETAIL]}" if detail else ""
     return f"- `{goal_line(result.goal.goal)}` {say(language, _WORDS[result.result.status])}{message}"
 
 
-def finish_review(result: RunResult, order: PartOrder, board: FleetBoard) -> PartEnd:
+def finish_review(result: RunResult, order: SegmentOrder, board: FleetBoard) -> SegmentEnd:
     """Give the verdict that a session came back with. What is still no verdict ends it without one."""
     read = read_verdict(result.output or {})
     if not isinstance(read, ReviewVerdict):
@@ -81,5 +81,5 @@ def finish_review(result: RunResult, order: PartOrder, board: FleetBoard) -> Par
     return _ended(order, Outcome.COMPLETED, f"{'approves' if read.approved else 'wants changes'}, {count}")
 
 
-def _ended(order: PartOrder, outcome: Outcome, reason: str) -> PartEnd:
-    return PartEnd(run=order.run, part=order.part, outcome=outcome, reason=reason)
+def _ended(order: SegmentOrder, outcome: Outcome, reason: str) -> SegmentEnd:
+    return SegmentEnd(run=order.run, part=order.part, outcome=outcome, reason=reason)

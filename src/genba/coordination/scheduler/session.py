@@ -14,7 +14,7 @@ import msgspec
 
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.coordination.scheduler.handover_notes import leave_note
-from genba.coordination.scheduler.session_plan import PartState, SessionPlan, read_state, write_state
+from genba.coordination.scheduler.session_plan import SegmentState, SessionPlan, read_state, write_state
 from genba.domain.decoding import reader
 from genba.domain.errors import ConfigurationError, DiskFullError, GenbaError, StateConflictError
 from genba.domain.fleet.records import (
@@ -22,9 +22,9 @@ from genba.domain.fleet.records import (
     Escalation,
     EscalationKind,
     FleetSession,
-    PartEnd,
-    PartOrder,
     Purpose,
+    SegmentEnd,
+    SegmentOrder,
     Spending,
     WaitsFor,
 )
@@ -48,7 +48,7 @@ _SLOTS = 1000
 """Iterations of one part, at most: the number of an iteration within its session is its part and its place in it."""
 
 
-class LivePart(Protocol):
+class LiveSegment(Protocol):
     """A run that is ready to go on, and what is known of it besides."""
 
     @property
@@ -74,14 +74,14 @@ class LivePart(Protocol):
         ...
 
 
-Prepare = Callable[[PartOrder, FleetSession, SessionPlan, PartState | None, Steps], Awaitable[LivePart]]
+Prepare = Callable[[SegmentOrder, FleetSession, SessionPlan, SegmentState | None, Steps], Awaitable[LiveSegment]]
 Afford = Callable[[int, str], str]
 """Why a task and an agent may spend no more; empty when they may."""
-Finish = Callable[[RunResult, PartOrder], PartEnd | None]
+Finish = Callable[[RunResult, SegmentOrder], SegmentEnd | None]
 """Takes the result of a session that is no work of its own, such as a plan or a review."""
 
 
-class Parts:
+class Segments:
     """Carries out the parts of sessions, one call for each."""
 
     def __init__(
@@ -95,13 +95,13 @@ class Parts:
 
     async def carry_out(self, payload: str, steps: Steps) -> str:
         """The handler of the engine: one part, whole."""
-        order = reader(PartOrder).decode(payload)
+        order = reader(SegmentOrder).decode(payload)
         begun = await asyncio.to_thread(self._begun, order)
         if begun is None:
             return "{}"
         session, plan, kept = begun
-        watched = _PartSteps(steps, self.board, order, self.afford)
-        live: LivePart | None = None
+        watched = _SegmentSteps(steps, self.board, order, self.afford)
+        live: LiveSegment | None = None
         try:
             live = await self.prepare(order, session, plan, kept, watched)
             watched.live = live
@@ -128,7 +128,7 @@ class Parts:
             await live.leave()
         return "{}"
 
-    def _begun(self, order: PartOrder) -> tuple[FleetSession, SessionPlan, PartState | None] | None:
+    def _begun(self, order: SegmentOrder) -> tuple[FleetSession, SessionPlan, SegmentState | None] | None:
         """A session, its plan and what its last part left; None where it is not at this part any more.
 
         Who died after its end was written down finds it over. One that leaves nothing has its working tree to take
@@ -142,10 +142,10 @@ class Parts:
             self.board.progress(order.run, phase=_FIRST)
         return session, reader(SessionPlan).decode(plan), read_state(state) if order.part > 1 else None
 
-    async def _has_ended(self, order: PartOrder) -> bool:
+    async def _has_ended(self, order: SegmentOrder) -> bool:
         return (await asyncio.to_thread(self.board.session, order.run)).status == SessionStatus.ENDED
 
-    def _end(self, order: PartOrder, live: LivePart, result: RunResult) -> None:
+    def _end(self, order: SegmentOrder, live: LiveSegment, result: RunResult) -> None:
         """Write down what the part came to."""
         end = self._of_purpose(order, result) or self._waits(order, live, result)
         run = live.run
@@ -153,7 +153,7 @@ class Parts:
         if run.workspace is not None or run.plan.workspace is not None:
             workspace = run.workspace or run.plan.workspace
             assert workspace is not None  # noqa: S101  (one of them is there)
-            kept = PartState(loop=state, workspace=workspace, conflicts=run.conflicts)
+            kept = SegmentState(loop=state, workspace=workspace, conflicts=run.conflicts)
             end = msgspec.structs.replace(end, state=write_state(kept))
         self.board.end_part(
             msgspec.structs.replace(
@@ -166,18 +166,18 @@ class Parts:
         )
         self._hand_over(order, end, run.conflicts)
 
-    def _hand_over(self, order: PartOrder, end: PartEnd, conflicts: tuple[str, ...] = ()) -> None:
+    def _hand_over(self, order: SegmentOrder, end: SegmentEnd, conflicts: tuple[str, ...] = ()) -> None:
         """Whoever works and comes to nothing leaves a note for the next."""
         came_to_nothing = end.waits_for is WaitsFor.NOTHING and end.outcome != Outcome.COMPLETED
         if came_to_nothing and order.purpose not in _LEAVES_NOTHING:
             leave_note(self.board, order.task, order.run, conflicts, self.language)
 
-    def _of_purpose(self, order: PartOrder, result: RunResult) -> PartEnd | None:
+    def _of_purpose(self, order: SegmentOrder, result: RunResult) -> SegmentEnd | None:
         """What a plan or a review comes to, once its agent has given one."""
         if order.purpose not in _LEAVES_NOTHING or result.outcome is not Outcome.COMPLETED:
             return None
         if order.purpose is Purpose.MANAGE:
-            end: PartEnd | None = PartEnd(
+            end: SegmentEnd | None = SegmentEnd(
                 run=order.run, part=order.part, outcome=result.outcome, reason="its parts are there"
             )
         else:
@@ -186,9 +186,9 @@ class Parts:
             self._let_go(order, end.reason)
         return end
 
-    def _waits(self, order: PartOrder, live: LivePart, result: RunResult) -> PartEnd:
+    def _waits(self, order: SegmentOrder, live: LiveSegment, result: RunResult) -> SegmentEnd:
         """What the session waits for now, or how it ended."""
-        ended = PartEnd(run=order.run, part=order.part, outcome=result.outcome, reason=result.reason)
+        ended = SegmentEnd(run=order.run, part=order.part, outcome=result.outcome, reason=result.reason)
         waiting = partial(msgspec.structs.replace, ended, outcome="")
         if live.run.handed_over:
             return waiting(waits_for=WaitsFor.REVIEW)
@@ -218,7 +218,7 @@ class Parts:
         self._let_go(order, result.reason)
         return ended
 
-    def _refused(self, order: PartOrder, live: LivePart | None, error: GenbaError) -> None:
+    def _refused(self, order: SegmentOrder, live: LiveSegment | None, error: GenbaError) -> None:
         """A part that could not even begin, or that lost its ground: its session is over, and its task is free."""
         kind = "configuration: " if isinstance(error, ConfigurationError) else ""
         reason = f"{kind}{error.message}"
@@ -227,7 +227,7 @@ class Parts:
         landed, task = order.cause is Cause.LANDED, self.board.board.get(order.task)
         done = landed and self._is_closed(order)
         again = landed and not task.has_let_go_of(order.run)
-        end = PartEnd(
+        end = SegmentEnd(
             run=order.run,
             part=order.part,
             waits_for=WaitsFor.MERGE if again else WaitsFor.NOTHING,
@@ -240,13 +240,13 @@ class Parts:
         self.board.end_part(end)
         self._hand_over(order, end)
 
-    def _cut_short(self, order: PartOrder, live: LivePart | None, reason: str) -> None:
+    def _cut_short(self, order: SegmentOrder, live: LiveSegment | None, reason: str) -> None:
         """The machine has no room left: that is nobody's failure, and the session goes on when there is some."""
         self._let_go(order, reason)
         known, run = self.board.session(order.run), live.run if live is not None else None
         workspace = (run.workspace or run.plan.workspace) if run is not None else None
         landed, over = order.cause is Cause.LANDED, self.board.board.get(order.task).has_let_go_of(order.run)
-        end = PartEnd(
+        end = SegmentEnd(
             run=order.run,
             part=order.part,
             waits_for=WaitsFor.NOTHING if over else WaitsFor.RESUME,
@@ -257,23 +257,23 @@ class Parts:
             cost_usd=known.cost_usd,
         )
         if run is not None and workspace is not None:
-            kept = PartState(loop=run.state, workspace=workspace, conflicts=run.conflicts)
+            kept = SegmentState(loop=run.state, workspace=workspace, conflicts=run.conflicts)
             end = msgspec.structs.replace(end, state=write_state(kept))
         self.board.end_part(end)
 
-    def _could_go_on(self, order: PartOrder, result: RunResult) -> bool:
+    def _could_go_on(self, order: SegmentOrder, result: RunResult) -> bool:
         """Whoever was told to stop when everything was done already, or for good, waits for nothing."""
         return result.outcome is not Outcome.COMPLETED and not self.board.board.get(order.task).has_let_go_of(order.run)
 
-    def _is_closed(self, order: PartOrder) -> bool:
+    def _is_closed(self, order: SegmentOrder) -> bool:
         """True when what landed is closed: its task is done, or goes on to its next phase."""
         task = self.board.board.get(order.task)
         return task.status is not TaskStatus.CANCELLED and task.has_let_go_of(order.run)
 
-    def _awaits_pull_request(self, order: PartOrder, result: RunResult) -> bool:
+    def _awaits_pull_request(self, order: SegmentOrder, result: RunResult) -> bool:
         return bool(result.pull_request) and self.board.board.get(order.task).status is TaskStatus.REVIEW
 
-    def _ask(self, order: PartOrder, result: RunResult) -> None:
+    def _ask(self, order: SegmentOrder, result: RunResult) -> None:
         """Only a person can say how it goes on."""
         evidence = {
             "branch": result.branch,
@@ -287,7 +287,7 @@ class Parts:
         )
         self.board.escalate(question, Blocker(BlockerKind.NEEDS_INPUT, result.reason))
 
-    def _let_go(self, order: PartOrder, reason: str) -> None:
+    def _let_go(self, order: SegmentOrder, reason: str) -> None:
         let_go(self.board, order.task, order.run, reason)
 
 
@@ -306,13 +306,13 @@ def let_go(board: FleetBoard, number: int, run: str, reason: str) -> None:
             raise
 
 
-def bury(board: FleetBoard, run: str, part: int, reason: str) -> bool:
+def reap(board: FleetBoard, run: str, part: int, reason: str) -> bool:
     """End a session whose part nobody carries out any more. Says whether it was still there. Safe to repeat."""
     session = board.session(run)
     if session.part != part or session.status != SessionStatus.RUNNING:
         return False
     let_go(board, session.task, run, reason)
-    end = PartEnd(
+    end = SegmentEnd(
         run=run,
         part=part,
         outcome=Outcome.FAILED,
@@ -325,15 +325,15 @@ def bury(board: FleetBoard, run: str, part: int, reason: str) -> bool:
     return True
 
 
-class _PartSteps:
+class _SegmentSteps:
     """The steps of a part, seen from the blackboard: how far it is, what it has cost, whether it may go on."""
 
-    def __init__(self, steps: Steps, board: FleetBoard, order: PartOrder, afford: Afford) -> None:
+    def __init__(self, steps: Steps, board: FleetBoard, order: SegmentOrder, afford: Afford) -> None:
         self.steps = steps
         self.board = board
         self.order = order
         self.afford = afford
-        self.live: LivePart | None = None
+        self.live: LiveSegment | None = None
         self.count = 0
 
     async def run(self, name: str, work: Callable[[], Awaitable[T]], kind: type[T]) -> T:

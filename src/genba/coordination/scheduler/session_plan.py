@@ -6,7 +6,7 @@ import msgspec
 
 from genba.definitions.agent.definition import AgentDefinition
 from genba.domain.decoding import reader
-from genba.domain.fleet.records import PartOrder, Purpose
+from genba.domain.fleet.records import Purpose, SegmentOrder
 from genba.domain.sessions.loop_state import LoopState
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.sessions.workspaces import Workspace
@@ -26,7 +26,7 @@ class SessionPlan(msgspec.Struct, frozen=True, kw_only=True):
     may_change: tuple[str, ...] = ()
 
 
-class PartState(msgspec.Struct, frozen=True, kw_only=True):
+class SegmentState(msgspec.Struct, frozen=True, kw_only=True):
     """What a part leaves behind."""
 
     loop: LoopState
@@ -35,7 +35,7 @@ class PartState(msgspec.Struct, frozen=True, kw_only=True):
     """Paths that were in conflict once, and must have no markers left."""
 
 
-def run_plan(order: PartOrder, plan: SessionPlan, kept: PartState | None, process: int) -> RunPlan:
+def run_plan(order: SegmentOrder, plan: SessionPlan, kept: SegmentState | None, process: int) -> RunPlan:
     """The next part of a session, as a run that begins or goes on."""
     state = kept.loop if kept is not None else None
     if state is None and order.purpose is Purpose.INTEGRATE:
@@ -68,9 +68,9 @@ def _going_on(state: LoopState | None) -> LoopState | None:
     return msgspec.structs.replace(state, outcome=None, reason="", hint="", parked="", last_failure=None, attempts={})
 
 
-def write_state(state: PartState) -> str:
+def write_state(state: SegmentState) -> str:
     return msgspec.json.encode(state).decode()
 
 
-def read_state(text: str) -> PartState | None:
-    return reader(PartState).decode(text) if text else None
+def read_state(text: str) -> SegmentState | None:
+    return reader(SegmentState).decode(text) if text else None

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from genba.blackboard.database.store import Statement, Transaction
 from genba.blackboard.tasks.board import Blackboard
-from genba.blackboard.tasks.task_rows import hold, look
+from genba.blackboard.tasks.task_rows import hold, task_with_rows
 from genba.blackboard.tracker import outbox
 from genba.blackboard.tracker.local_tracker import BlackboardTracker, carry_out
 from genba.coordination.tracker.outbox_sender import Sender
@@ -67,7 +67,7 @@ class OutboxTracker:
                 self.heard(result)
 
     def _read(self, tx: Transaction, number: int) -> Issue:
-        task = look(tx, number).task
+        task = task_with_rows(tx, number).task
         everyone = self.sender.settings.comments_from == "everyone"
         lines = [
             f"{author} said:\n\n{body}"
@@ -87,7 +87,7 @@ class OutboxTracker:
         before = hold(tx, number).task
         result = len(tx.all(_COMMENTS, task=before.id))
         carry_out(tx, number, change)
-        after = look(tx, number).task
+        after = task_with_rows(tx, number).task
         if after.tracker == "local":
             return False
         is_told = bool(change.comment) and len(tx.all(_COMMENTS, task=before.id)) > result

@@ -11,7 +11,7 @@ from genba.blackboard.database.sanitize import now, seen
 from genba.blackboard.database.store import Statement, Transaction
 from genba.blackboard.fleet import escalations
 from genba.blackboard.tasks import status_gateway, task_records
-from genba.blackboard.tasks.task_rows import look
+from genba.blackboard.tasks.task_rows import task_with_rows
 from genba.blackboard.tracker import pull_request_terms
 from genba.blackboard.tracker.issue_copy import (
     TrackerBoard,
@@ -108,7 +108,7 @@ class Reader:
 
         def foresee(terms: Terms, found: TrackedPullRequest) -> PullRequestNews:
             def judge(tx: Transaction) -> Verdict:
-                task = look(tx, terms.task).task
+                task = task_with_rows(tx, terms.task).task
                 return read_back(task, terms, found, handed(tx, task.number), _checks_to_come(tx, found))
 
             return _news(terms.task, found, self.board.store.read(judge))
@@ -189,7 +189,7 @@ class Reader:
 
 def settle(tx: Transaction, terms: Terms, found: TrackedPullRequest) -> PullRequestNews | None:
     """Do what a pull request means for its task; None when the task has ended."""
-    task = look(tx, terms.task).task
+    task = task_with_rows(tx, terms.task).task
     if task.status.ended:
         unwatch(tx, task)
         return None
@@ -366,7 +366,7 @@ def _followed(tx: Transaction) -> list[tuple[Terms, int | None]]:
     found: list[tuple[Terms, int | None]] = []
     for terms in pull_request_terms.every(tx):
         try:
-            ended = look(tx, terms.task).task.status.ended
+            ended = task_with_rows(tx, terms.task).task.status.ended
         except NotFoundError:
             continue
         if not ended:

@@ -9,7 +9,7 @@ from genba.blackboard.database.sanitize import seen
 from genba.blackboard.database.store import Statement, Transaction
 from genba.blackboard.tasks import dependencies, history, task_records
 from genba.blackboard.tasks.status_gateway import change_status
-from genba.blackboard.tasks.task_rows import look
+from genba.blackboard.tasks.task_rows import task_with_rows
 from genba.blackboard.tasks.task_tree import hold_relations
 from genba.blackboard.tracker import outbox
 from genba.blackboard.tracker.issue_copy import (
@@ -171,8 +171,8 @@ class Copier:
         return task, _summed([_foreseen(number, change) for change in changes])
 
     def _move(self, tx: Transaction, number: int, move: StatusUpdate) -> Task:
-        if move.to is TaskStatus.DONE and self.merged(tx, look(tx, number).task):
-            return look(tx, number).task
+        if move.to is TaskStatus.DONE and self.merged(tx, task_with_rows(tx, number).task):
+            return task_with_rows(tx, number).task
         return change_status(tx, number, StatusChange(to=move.to, actor=TRACKER, reason=move.reason))
 
     def foresee(self, details: Details) -> Applied:
@@ -216,7 +216,7 @@ class Copier:
         return _summed(parts)
 
     def _relate_one(self, tx: Transaction, number: int, should: Relations, known: Mapping[int, Task]) -> Applied:
-        task = look(tx, number).task
+        task = task_with_rows(tx, number).task
         if task.status.ended:
             return Applied()
         notes: list[str] = []
@@ -229,7 +229,7 @@ class Copier:
         if should.parent != task.parent and (task.parent is None or task.parent in known):
             notes += _refusal(lambda: dependencies.put_below(tx, number, should.parent, TRACKER))
         notes += _refusal(lambda: _stand_in_the_way(tx, number, should.outside))
-        changed = look(tx, number).task.version != task.version
+        changed = task_with_rows(tx, number).task.version != task.version
         return Applied(changed=(number,) if changed else (), notes=tuple(notes))
 
 
@@ -249,7 +249,7 @@ def task_of_issue(tx: Transaction, number: int) -> Task | None:
     """The task of an issue, where there is one; a task of our own with its number is refused."""
     refuse_own_numbers(tx, [number])
     try:
-        return look(tx, number).task
+        return task_with_rows(tx, number).task
     except NotFoundError:
         return None
 
@@ -277,7 +277,7 @@ def _stands(task: Task, should: Relations, known: Mapping[int, Task]) -> bool:
 
 
 def _stand_in_the_way(tx: Transaction, number: int, outside: Sequence[str]) -> None:
-    task = look(tx, number).task
+    task = task_with_rows(tx, number).task
     by_tracker = task.blocker is not None and task.blocker.reason.startswith(OUTSIDE)
     if outside and task.status is TaskStatus.OPEN:
         reason = outside_reason(outside)

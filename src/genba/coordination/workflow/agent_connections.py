@@ -11,10 +11,10 @@ from typing import Any
 
 import msgspec
 
-from genba.blackboard.workflow.connection_values import KnownSeat
-from genba.coordination.workflow.answers import Caller, Seated
+from genba.blackboard.workflow.connection_values import StoredConnection
+from genba.coordination.workflow.answers import Authenticated, Caller
 from genba.coordination.workflow.boards import Boards
-from genba.coordination.workflow.rate_limits import Buckets, Times
+from genba.coordination.workflow.rate_limits import Clocks, RateLimits
 from genba.coordination.workflow.tokens import Secret, SecretKind, digest, fits, hashed, new_secret, read_secret
 from genba.domain.errors import StateConflictError
 from genba.domain.fleet.records import Purpose
@@ -34,11 +34,11 @@ _KEPT = 1024
 """Tokens that are remembered: with more, some are verified once more."""
 
 
-class _Remembered(msgspec.Struct):
+class _CachedToken(msgspec.Struct):
     """A token that was verified by this process, and what was last seen of its seat."""
 
     digest: bytes
-    known: KnownSeat
+    known: StoredConnection
     pulse: int
     calls: int
     beaten: float
@@ -46,26 +46,26 @@ class _Remembered(msgspec.Struct):
     last_action: str = ""
 
 
-class Seats:
+class AgentConnections:
     """Authentication, tokens, leases, and the pace of calls."""
 
-    def __init__(self, boards: Boards, project_id: str, times: Times) -> None:
+    def __init__(self, boards: Boards, project_id: str, times: Clocks) -> None:
         self._boards = boards
         self._board = boards.board
         self._settings = boards.settings.workflow
         self._project = project_id
         self._times = times
-        self._failures = Buckets(FAILURES_OF_ONE, times)
-        self._all_failures = Buckets(FAILURES_OF_ALL, times)
+        self._failures = RateLimits(FAILURES_OF_ONE, times)
+        self._all_failures = RateLimits(FAILURES_OF_ALL, times)
         self._late = 0
-        self._seated_lately = Buckets(SEATS_OF_ONE, times)
-        self._calls = Buckets(self._settings.calls_per_minute, times)
-        self._remembered: dict[str, _Remembered] = {}
+        self._seated_lately = RateLimits(SEATS_OF_ONE, times)
+        self._calls = RateLimits(self._settings.calls_per_minute, times)
+        self._remembered: dict[str, _CachedToken] = {}
         self._beats: set[asyncio.Task[Any]] = set()
         self._telling = asyncio.Lock()
         boards.has_fetched = self._has_fetched
 
-    async def authenticate(self, caller: Caller, agent_id: str, passkey: str, project_id: str) -> Seated:
+    async def authenticate(self, caller: Caller, agent_id: str, passkey: str, project_id: str) -> Authenticated:
         credential = _credential(caller, passkey)
         name = credential.id if credential else agent_id
         if credential is not None:
@@ -74,7 +74,7 @@ class Seats:
         else:
             seat, text, expires_at, system_prompt = await self._by_passkey(agent_id, passkey.strip(), project_id)
         self._give_back(name)
-        return Seated(
+        return Authenticated(
             session_token=text,
             agent=seat.agent,
             hierarchy=seat.hierarchy,
@@ -215,7 +215,7 @@ class Seats:
         self._remember(token.id, digest(token.text), known)
         return taken, token.text, expires_at
 
-    async def _verified(self, id: str, text: str, shown: bytes) -> _Remembered:  # noqa: A002  (the word of the house)
+    async def _verified(self, id: str, text: str, shown: bytes) -> _CachedToken:  # noqa: A002  (the word of the house)
         known = await self._boards.read(lambda: self._board.seat(id))
         # A seat that was closed counts as a failure too: its token costs as much as a wrong one.
         lives = known is not None and known.is_good(self._times.now())
@@ -225,11 +225,11 @@ class Seats:
         self._give_back(id)
         return self._remember(id, shown, known)
 
-    def _remember(self, id: str, shown: bytes, known: KnownSeat) -> _Remembered:  # noqa: A002  (the word of the house)
+    def _remember(self, id: str, shown: bytes, known: StoredConnection) -> _CachedToken:  # noqa: A002  (the word of the house)
         while len(self._remembered) >= _KEPT:
             self._remembered.pop(next(iter(self._remembered)))
         # The pulse was not looked at together with the seat, so the seat is looked at once more.
-        there = _Remembered(shown, known, -1, known.calls, self._times.elapsed(), known.last_action)
+        there = _CachedToken(shown, known, -1, known.calls, self._times.elapsed(), known.last_action)
         self._remembered[id] = there
         return there
 
@@ -262,14 +262,14 @@ class Seats:
         self._all_failures.give_back(_ALL)
         self._failures.give_back(name)
 
-    def _beat_now_and_then(self, id: str, there: _Remembered) -> None:  # noqa: A002  (the word of the house)
+    def _beat_now_and_then(self, id: str, there: _CachedToken) -> None:  # noqa: A002  (the word of the house)
         if self._is_due(there):
             self._beat(id, there)
 
-    def _is_due(self, there: _Remembered) -> bool:
+    def _is_due(self, there: _CachedToken) -> bool:
         return self._times.elapsed() - there.beaten >= self._settings.lease_seconds / 4
 
-    def _beat(self, id: str, there: _Remembered) -> None:  # noqa: A002  (the word of the house)
+    def _beat(self, id: str, there: _CachedToken) -> None:  # noqa: A002  (the word of the house)
         there.beaten = self._times.elapsed()
         beat = asyncio.create_task(self._tell(id))
         self._beats.add(beat)

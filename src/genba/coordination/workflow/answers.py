@@ -17,7 +17,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
         return f"Caller(door={self.door!r})"
 
 
-class Seated(msgspec.Struct, frozen=True, kw_only=True):
+class Authenticated(msgspec.Struct, frozen=True, kw_only=True):
     """`authenticate`: the token is shown this once."""
 
     session_token: str
@@ -55,14 +55,14 @@ class TaskBrief(msgspec.Struct, frozen=True, kw_only=True):
     next: str = "Call get_next_action."
 
 
-class Made(msgspec.Struct, frozen=True, kw_only=True):
+class CreatedTasks(msgspec.Struct, frozen=True, kw_only=True):
     """`create_task`, `create_tasks_batch`: the subtasks that there are now for this request."""
 
     subtasks: tuple[SubtaskView, ...]
     next: str = "Call get_next_action."
 
 
-class Moved(msgspec.Struct, frozen=True, kw_only=True):
+class TaskChanged(msgspec.Struct, frozen=True, kw_only=True):
     """`update_task_status`, `assign_task`: the task as it stands now."""
 
     task: SubtaskView
@@ -72,7 +72,7 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True):
     next: str = "Call get_next_action."
 
 
-class Claimed(msgspec.Struct, frozen=True, kw_only=True):
+class ClaimResult(msgspec.Struct, frozen=True, kw_only=True):
     """`report_completed`: what the claim came to. Not to be verified is no error."""
 
     verified: bool
@@ -81,7 +81,7 @@ class Claimed(msgspec.Struct, frozen=True, kw_only=True):
     next: str = "Call get_next_action."
 
 
-class Blocked(msgspec.Struct, frozen=True, kw_only=True):
+class BlockReported(msgspec.Struct, frozen=True, kw_only=True):
     """`report_blocked`: who it is with now."""
 
     task: int
@@ -89,14 +89,14 @@ class Blocked(msgspec.Struct, frozen=True, kw_only=True):
     next: str = "Call get_next_action."
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
+class ContextSaved(msgspec.Struct, frozen=True, kw_only=True):
     """`save_context`."""
 
     task: int
     next: str = "Go on with what you were doing."
 
 
-class Sent(msgspec.Struct, frozen=True, kw_only=True):
+class MessageSent(msgspec.Struct, frozen=True, kw_only=True):
     """`send_message`."""
 
     to: str
@@ -118,7 +118,7 @@ class TaskList(msgspec.Struct, frozen=True, kw_only=True):
     tasks: tuple[SubtaskView, ...]
 
 
-class TaskView(msgspec.Struct, frozen=True, kw_only=True):
+class TaskDetails(msgspec.Struct, frozen=True, kw_only=True):
     """`get_task`."""
 
     task: SubtaskView
@@ -128,7 +128,7 @@ class TaskView(msgspec.Struct, frozen=True, kw_only=True):
     """The newest verdict on it, in a line."""
 
 
-class Crew(msgspec.Struct, frozen=True, kw_only=True):
+class WorkerList(msgspec.Struct, frozen=True, kw_only=True):
     """`list_workers`: those who have the least to do come first."""
 
     workers: tuple[Worker, ...]
@@ -144,7 +144,7 @@ class Help(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-class Left(msgspec.Struct, frozen=True, kw_only=True):
+class LoggedOut(msgspec.Struct, frozen=True, kw_only=True):
     """`logout`."""
 
     reason: str

@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from genba.blackboard.fleet.fleet_board import FleetBoard
-from genba.blackboard.workflow.connection_values import Limits, PlannedAlreadyError
+from genba.blackboard.workflow.connection_values import PlannedAlreadyError, WorkflowLimits
 from genba.blackboard.workflow.workflow_board import WorkflowBoard
 from genba.definitions.project.work_sections import FleetSettings
 from genba.domain.errors import (
@@ -56,7 +56,7 @@ class Boards:
         self.has_fetched: Callable[[str], bool] = lambda _seat: True
         """Whether the instance in a seat has fetched its task, by the id of the seat."""
         workflow, decompose = settings.workflow, settings.decompose
-        self.limits = Limits(
+        self.limits = WorkflowLimits(
             park_seconds=workflow.park_seconds,
             most_repeats=workflow.max_repeats,
             most_reworks=workflow.max_reworks,

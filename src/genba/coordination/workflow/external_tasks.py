@@ -13,7 +13,7 @@ _TRIED = 5
 """Tasks that are tried one after the other, when others are quicker."""
 
 
-class Taking:
+class ExternalTasks:
     def __init__(self, boards: Boards, desk: WorkVerifier) -> None:
         self._boards = boards
         self._desk = desk

@@ -1,6 +1,6 @@
 """What agents tell each other, and whoever goes on after them."""
 
-from genba.coordination.workflow.answers import Inbox, Kept, Sent
+from genba.coordination.workflow.answers import ContextSaved, Inbox, MessageSent
 from genba.coordination.workflow.boards import Boards
 from genba.coordination.workflow.reports import held, plain
 from genba.domain.workflow.actions import AgentConnection, BroadcastScope, ErrorCode, Note, Tool, WorkflowError
@@ -8,12 +8,12 @@ from genba.domain.workflow.actions import AgentConnection, BroadcastScope, Error
 LONGEST_MESSAGE, LONGEST_NOTE = 10_000, 10_000
 
 
-class Talking:
+class MessageTools:
     def __init__(self, boards: Boards) -> None:
         self._boards = boards
         self._board = boards.board
 
-    async def save_context(self, seat: AgentConnection, note: Note) -> Kept:
+    async def save_context(self, seat: AgentConnection, note: Note) -> ContextSaved:
         values = {"progress": note.progress, "findings": note.findings, "blockers": note.blockers}
         values["next_steps"] = note.next_steps
         for what, text in values.items():
@@ -25,21 +25,21 @@ class Talking:
             progress=plain(note.progress), findings=note.findings, blockers=note.blockers, next_steps=note.next_steps
         )
         await self._boards.write(lambda: self._board.save_note(task.number, seat.run, seat.agent, kept))
-        return Kept(task=task.number)
+        return ContextSaved(task=task.number)
 
-    async def broadcast(self, seat: AgentConnection, content: str, scope: BroadcastScope) -> Sent:
+    async def broadcast(self, seat: AgentConnection, content: str, scope: BroadcastScope) -> MessageSent:
         """To everybody at work, and to those for whom a task is kept, each once."""
         held(content, LONGEST_MESSAGE, "content")
         await self._boards.permitted(seat, Tool.SEND_MESSAGE)
         tasks = await self._boards.write(lambda: self._board.broadcast(seat.id, content, scope))
-        return Sent(to="everybody", tasks=tasks)
+        return MessageSent(to="everybody", tasks=tasks)
 
-    async def send(self, seat: AgentConnection, content: str, to: str, number: int | None) -> Sent:
+    async def send(self, seat: AgentConnection, content: str, to: str, number: int | None) -> MessageSent:
         held(content, LONGEST_MESSAGE, "content")
         await self._boards.permitted(seat, Tool.SEND_MESSAGE)
         whose = await self._addressee(seat, to, number)
         await self._boards.write(lambda: self._board.send_message(seat.id, whose, content))
-        return Sent(to=f"#{whose}")
+        return MessageSent(to=f"#{whose}")
 
     async def received(self, seat: AgentConnection, mark_read: bool) -> Inbox:
         def read() -> Inbox:

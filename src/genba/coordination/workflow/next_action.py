@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 import msgspec
 
-from genba.coordination.workflow.agent_connections import Seats
+from genba.coordination.workflow.agent_connections import AgentConnections
 from genba.coordination.workflow.boards import Boards
-from genba.coordination.workflow.external_tasks import Taking
-from genba.coordination.workflow.rate_limits import Times
+from genba.coordination.workflow.external_tasks import ExternalTasks
+from genba.coordination.workflow.rate_limits import Clocks
 from genba.domain.workflow.actions import Action, ActionKind, AgentConnection, ExitReason, Snapshot
 from genba.judgement.workflow.instructions import write
 from genba.judgement.workflow.next_action import decide
@@ -26,7 +26,7 @@ _SILENT = (ExitReason.COMPLETED, ExitReason.NO_TASK)
 """What needs no word on the blackboard: it stands there already, or there is nothing to tell."""
 
 
-class _Asked(msgspec.Struct):
+class _LastAnswer(msgspec.Struct):
     """What one seat was told last."""
 
     pulse: int
@@ -36,9 +36,14 @@ class _Asked(msgspec.Struct):
     waiting_since: float | None = None
 
 
-class Asking:
+class NextActions:
     def __init__(
-        self, boards: Boards, seats: Seats, taking: Taking, overrides: Mapping[str, str], times: Times
+        self,
+        boards: Boards,
+        seats: AgentConnections,
+        taking: ExternalTasks,
+        overrides: Mapping[str, str],
+        times: Clocks,
     ) -> None:
         self._boards = boards
         self._seats = seats
@@ -46,7 +51,7 @@ class Asking:
         self._overrides = overrides
         self._times = times
         self._settings = boards.settings.workflow
-        self._asked: dict[str, _Asked] = {}
+        self._asked: dict[str, _LastAnswer] = {}
         self._holding: dict[str, object] = {}
         """By seat: the one call that is held for it."""
 
@@ -118,10 +123,10 @@ class Asking:
         since = before.waiting_since if before is not None and waits else None
         if action.action is ActionKind.WAIT and since is None:
             since = self._times.elapsed()
-        self._keep(seat, _Asked(pulse, core, answer, repeats, since))
+        self._keep(seat, _LastAnswer(pulse, core, answer, repeats, since))
         return answer
 
-    def _waited(self, before: _Asked | None) -> float:
+    def _waited(self, before: _LastAnswer | None) -> float:
         if before is None or before.waiting_since is None:
             return 0.0
         return self._times.elapsed() - before.waiting_since
@@ -129,7 +134,7 @@ class Asking:
     def _is_to_park(self, seat: AgentConnection) -> bool:
         return seat.spawned and self._waited(self._asked.get(seat.id)) >= self._settings.park_seconds
 
-    def _keep(self, seat: AgentConnection, asked: _Asked) -> None:
+    def _keep(self, seat: AgentConnection, asked: _LastAnswer) -> None:
         self._asked.pop(seat.id, None)
         while len(self._asked) >= _KEPT:
             self._asked.pop(next(iter(self._asked)))

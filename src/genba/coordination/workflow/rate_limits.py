@@ -11,7 +11,7 @@ _KEPT = 4096
 """Buckets at one time: the one that was used least lately makes room, and whoever comes back begins with a full one."""
 
 
-class Times(Protocol):
+class Clocks(Protocol):
     """The clock on the wall, and one that never goes back."""
 
     def now(self) -> str: ...
@@ -21,7 +21,7 @@ class Times(Protocol):
     async def sleep(self, seconds: float) -> None: ...
 
 
-class MachineTimes:
+class SystemClocks:
     def now(self) -> str:
         return now()
 
@@ -32,10 +32,10 @@ class MachineTimes:
         await asyncio.sleep(seconds)
 
 
-class Buckets:
+class RateLimits:
     """One bucket for each name. It holds so many drops, and is full again after a minute."""
 
-    def __init__(self, a_minute: int, times: Times) -> None:
+    def __init__(self, a_minute: int, times: Clocks) -> None:
         self._most = float(a_minute)
         self._times = times
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()

@@ -3,10 +3,10 @@
 Law: nobody is believed. A claim begins a verification, and what that says is what happened.
 """
 
-from genba.coordination.workflow.answers import Blocked, Claimed
+from genba.coordination.workflow.answers import BlockReported, ClaimResult
 from genba.coordination.workflow.boards import Boards, actor_of, refused
 from genba.coordination.workflow.claims import Claims
-from genba.coordination.workflow.external_tasks import Taking
+from genba.coordination.workflow.external_tasks import ExternalTasks
 from genba.coordination.workflow.work_verifier import WorkVerifier
 from genba.domain.errors import GenbaError
 from genba.domain.fleet.records import Escalation, EscalationKind
@@ -25,15 +25,15 @@ from genba.domain.workflow.actions import (
 LONGEST_REASON, LONGEST_SUMMARY = 4_000, 10_000
 
 
-class Reporting:
-    def __init__(self, boards: Boards, desk: WorkVerifier, taking: Taking, claims: Claims) -> None:
+class Reports:
+    def __init__(self, boards: Boards, desk: WorkVerifier, taking: ExternalTasks, claims: Claims) -> None:
         self._boards = boards
         self._board = boards.board
         self._desk = desk
         self._taking = taking
         self._claims = claims
 
-    async def completed(self, seat: AgentConnection, summary: str) -> Claimed:
+    async def completed(self, seat: AgentConnection, summary: str) -> ClaimResult:
         held(summary, LONGEST_SUMMARY, "summary", empty=True)
         number = await self._boards.task_of(seat)
         name = f"{seat.id}:{number}"
@@ -41,7 +41,7 @@ class Reporting:
             await self._boards.permitted(seat, Tool.REPORT_COMPLETED)
         return await self._claims.settled(name, lambda: self._judged(seat, number, summary))
 
-    async def blocked(self, seat: AgentConnection, reason: str, number: int | None) -> Blocked:
+    async def blocked(self, seat: AgentConnection, reason: str, number: int | None) -> BlockReported:
         held(reason, LONGEST_REASON, "reason")
         _, task = await self._boards.permitted(seat, Tool.REPORT_BLOCKED)
         about = task if number is None or number == task.number else await self._boards.child(seat, number)
@@ -50,28 +50,30 @@ class Reporting:
                 lambda: self._board.ask_human(about.number, reason, run=seat.run, actor=actor_of(seat)),
                 ErrorCode.INVALID_TRANSITION,
             )
-            return Blocked(task=about.number, reason=reason)
+            return BlockReported(task=about.number, reason=reason)
         message = reason if about is task else f"subtask #{about.number}: {reason}"
         if seat.spawned:
             await self._boards.write(lambda: self._board.send_home(seat.id, ExitReason.BLOCKED, message))
         else:
             await self._ask(seat, task.number, message)
-        return Blocked(task=task.number, reason=message)
+        return BlockReported(task=task.number, reason=message)
 
-    async def _judged(self, seat: AgentConnection, task: int, summary: str) -> Claimed:
+    async def _judged(self, seat: AgentConnection, task: int, summary: str) -> ClaimResult:
         if summary.strip():
             note = Note(progress=plain(summary))
             await self._boards.write(lambda: self._board.save_note(task, seat.run, seat.agent, note))
         try:
             judged = await self._desk.judge(seat)
             if not judged.done:
-                return Claimed(verified=False, commit=judged.commit, evidence=self._boards.in_language(judged.evidence))
+                return ClaimResult(
+                    verified=False, commit=judged.commit, evidence=self._boards.in_language(judged.evidence)
+                )
             # Handed over first: who dies in between is not believed to be done while nobody has the work.
             await self._desk.hand_over(seat, judged.commit)
             await self._boards.write(lambda: self._board.mark(task, seat.run, seat.agent, Phase.COMPLETED))
         except GenbaError as error:
             raise refused(error) from error
-        return Claimed(verified=True, commit=judged.commit)
+        return ClaimResult(verified=True, commit=judged.commit)
 
     async def _ask(self, seat: AgentConnection, task: int, reason: str) -> None:
         """A guest cannot go on: its task waits for a person, and nobody's run will say so for it."""

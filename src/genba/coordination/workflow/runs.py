@@ -3,7 +3,7 @@
 import asyncio
 
 from genba.blackboard.workflow.workflow_board import WorkflowBoard
-from genba.coordination.workflow.rate_limits import MachineTimes, Times
+from genba.coordination.workflow.rate_limits import Clocks, SystemClocks
 from genba.coordination.workflow.tokens import SecretKind, hashed, new_secret
 from genba.domain.workflow.actions import SessionResult
 from genba.judgement.timestamps import later
@@ -15,9 +15,9 @@ CREDENTIAL_SECONDS = 3600.0
 class RunWorkflow:
     """The port `Workflow` on the blackboard."""
 
-    def __init__(self, board: WorkflowBoard, times: Times | None = None) -> None:
+    def __init__(self, board: WorkflowBoard, times: Clocks | None = None) -> None:
         self._board = board
-        self._times = times or MachineTimes()
+        self._times = times or SystemClocks()
 
     async def credential(self, run: str) -> str:
         secret = new_secret(SecretKind.CREDENTIAL)

@@ -9,33 +9,33 @@ from collections.abc import Callable, Mapping
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.blackboard.workflow.workflow_board import WorkflowBoard
 from genba.coordination.engine.clock_watch import ClockWatch
-from genba.coordination.workflow.agent_connections import Seats
+from genba.coordination.workflow.agent_connections import AgentConnections
 from genba.coordination.workflow.answers import (
-    Blocked,
+    Authenticated,
+    BlockReported,
     Caller,
-    Claimed,
-    Crew,
+    ClaimResult,
+    ContextSaved,
+    CreatedTasks,
     Help,
     Inbox,
-    Kept,
-    Left,
-    Made,
-    Moved,
-    Seated,
-    Sent,
+    LoggedOut,
+    MessageSent,
     TaskBrief,
+    TaskChanged,
+    TaskDetails,
     TaskList,
-    TaskView,
+    WorkerList,
 )
 from genba.coordination.workflow.boards import Boards
 from genba.coordination.workflow.claims import Claims
-from genba.coordination.workflow.external_tasks import Taking
-from genba.coordination.workflow.messages import LONGEST_MESSAGE, Talking
-from genba.coordination.workflow.next_action import Asking
-from genba.coordination.workflow.rate_limits import MachineTimes, Times
-from genba.coordination.workflow.reports import LONGEST_REASON, Reporting, held
+from genba.coordination.workflow.external_tasks import ExternalTasks
+from genba.coordination.workflow.messages import LONGEST_MESSAGE, MessageTools
+from genba.coordination.workflow.next_action import NextActions
+from genba.coordination.workflow.rate_limits import Clocks, SystemClocks
+from genba.coordination.workflow.reports import LONGEST_REASON, Reports, held
 from genba.coordination.workflow.subtasks import Subtasks, TaskTypes
-from genba.coordination.workflow.visibility import Looking
+from genba.coordination.workflow.visibility import TaskLists
 from genba.coordination.workflow.work_verifier import WorkVerifier
 from genba.definitions.project.work_sections import FleetSettings
 from genba.domain.tasks.task import TaskStatus
@@ -63,28 +63,28 @@ class WorkflowService:
         project_id: str,
         overrides: Mapping[str, str],
         agents: Callable[[], tuple[Worker, ...]],
-        times: Times | None = None,
+        times: Clocks | None = None,
         types: TaskTypes | None = None,
     ) -> None:
         """`agents` are those that a fleet can start; `types` are those of the project's tasks."""
-        clock = times or MachineTimes()
+        clock = times or SystemClocks()
         self.settings = settings
         self.project_id = project_id
         self._boards = Boards(board, fleet, settings)
-        self._seats = Seats(self._boards, project_id, clock)
-        self._taking = Taking(self._boards, desk)
-        self._asking = Asking(self._boards, self._seats, self._taking, overrides, clock)
+        self._seats = AgentConnections(self._boards, project_id, clock)
+        self._taking = ExternalTasks(self._boards, desk)
+        self._asking = NextActions(self._boards, self._seats, self._taking, overrides, clock)
         self._claims = Claims()
         self._subtasks = Subtasks(self._boards, desk, agents, types or TaskTypes(), self._claims)
-        self._reporting = Reporting(self._boards, desk, self._taking, self._claims)
-        self._talking = Talking(self._boards)
-        self._looking = Looking(self._boards, self._seats, desk)
+        self._reporting = Reports(self._boards, desk, self._taking, self._claims)
+        self._talking = MessageTools(self._boards)
+        self._looking = TaskLists(self._boards, self._seats, desk)
         self._times = clock
         self._clock = ClockWatch(fleet, settings.workflow.lease_seconds, clock)
 
     async def authenticate(
         self, caller: Caller, *, agent_id: str = "", passkey: str = "", project_id: str = ""
-    ) -> Seated:
+    ) -> Authenticated:
         """A token for a one-time credential (`caller.token`, or `passkey`), or for an agent's passkey."""
         return await self._seats.authenticate(caller, agent_id, passkey, project_id)
 
@@ -95,42 +95,48 @@ class WorkflowService:
     async def get_my_task(self, caller: Caller) -> TaskBrief:
         return await self._looking.my_task(await self._seats.of(caller))
 
-    async def create_task(self, caller: Caller, draft: SubtaskDraft, *, key: str = "") -> Made:
+    async def create_task(self, caller: Caller, draft: SubtaskDraft, *, key: str = "") -> CreatedTasks:
         """One more subtask of the plan. Without a key the same request is the same subtask."""
         return await self._subtasks.create_one(await self._seats.of(caller), draft, key)
 
-    async def create_tasks_batch(self, caller: Caller, drafts: tuple[SubtaskDraft, ...], *, key: str = "") -> Made:
+    async def create_tasks_batch(
+        self, caller: Caller, drafts: tuple[SubtaskDraft, ...], *, key: str = ""
+    ) -> CreatedTasks:
         """The whole plan, or nothing of it. A second plan is refused, with the first one shown."""
         return await self._subtasks.create_batch(await self._seats.of(caller), drafts, key)
 
-    async def update_task_status(self, caller: Caller, task_id: int, status: str, *, reason: str = "") -> Moved:
+    async def update_task_status(self, caller: Caller, task_id: int, status: str, *, reason: str = "") -> TaskChanged:
         seat = await self._seats.of(caller)
         held(reason, LONGEST_REASON, "reason", empty=True)
         return await self._subtasks.update(seat, task_id, status, reason)
 
-    async def assign_task(self, caller: Caller, task_id: int, agent: str, *, note: str = "") -> Moved:
+    async def assign_task(self, caller: Caller, task_id: int, agent: str, *, note: str = "") -> TaskChanged:
         seat = await self._seats.of(caller)
         held(note, LONGEST_MESSAGE, "note", empty=True)
         return await self._subtasks.assign(seat, task_id, agent, note)
 
-    async def report_completed(self, caller: Caller, *, summary: str = "") -> Claimed:
+    async def report_completed(self, caller: Caller, *, summary: str = "") -> ClaimResult:
         """Verify the work. A red verdict is an answer, and no error."""
         return await self._reporting.completed(await self._seats.of(caller), summary)
 
-    async def report_blocked(self, caller: Caller, reason: str, *, task_id: int | None = None) -> Blocked:
+    async def report_blocked(self, caller: Caller, reason: str, *, task_id: int | None = None) -> BlockReported:
         return await self._reporting.blocked(await self._seats.of(caller), reason, task_id)
 
     async def save_context(
         self, caller: Caller, *, progress: str = "", findings: str = "", blockers: str = "", next_steps: str = ""
-    ) -> Kept:
+    ) -> ContextSaved:
         note = Note(progress=progress, findings=findings, blockers=blockers, next_steps=next_steps)
         return await self._talking.save_context(await self._seats.of(caller), note)
 
-    async def send_message(self, caller: Caller, content: str, *, to: str = "", task_id: int | None = None) -> Sent:
+    async def send_message(
+        self, caller: Caller, content: str, *, to: str = "", task_id: int | None = None
+    ) -> MessageSent:
         """To an agent by name, or to whoever works on a task; without either, to the parent of the session's task."""
         return await self._talking.send(await self._seats.of(caller), content, to, task_id)
 
-    async def broadcast(self, caller: Caller, content: str, *, scope: BroadcastScope = BroadcastScope.PROJECT) -> Sent:
+    async def broadcast(
+        self, caller: Caller, content: str, *, scope: BroadcastScope = BroadcastScope.PROJECT
+    ) -> MessageSent:
         """To all agents of the project, or of the tree of the caller's task."""
         return await self._talking.broadcast(await self._seats.of(caller), content, scope)
 
@@ -140,10 +146,10 @@ class WorkflowService:
     async def list_tasks(self, caller: Caller, *, status: TaskStatus | None = None) -> TaskList:
         return await self._looking.tasks(await self._seats.of(caller), status)
 
-    async def get_task(self, caller: Caller, task_id: int) -> TaskView:
+    async def get_task(self, caller: Caller, task_id: int) -> TaskDetails:
         return await self._looking.task(await self._seats.of(caller), task_id)
 
-    async def list_workers(self, caller: Caller) -> Crew:
+    async def list_workers(self, caller: Caller) -> WorkerList:
         seat = await self._seats.of(caller)
         await self._boards.permitted(seat, Tool.LIST_WORKERS)
         return await self._subtasks.workers(seat)
@@ -151,7 +157,7 @@ class WorkflowService:
     async def help(self, caller: Caller, *, tool: str = "") -> Help:
         return await self._looking.help(await self._seats.of(caller), tool)
 
-    async def logout(self, caller: Caller, *, reason: str = "") -> Left:
+    async def logout(self, caller: Caller, *, reason: str = "") -> LoggedOut:
         """The instance stops here. A guest that leaves its task unfinished gives it back."""
         seat = await self._seats.of(caller)
         held(reason, LONGEST_REASON, "reason", empty=True)
@@ -163,7 +169,7 @@ class WorkflowService:
         await self._taking.leave(seat, why)
         await self._seats.close(seat, why)
         self._asking.forget(seat)
-        return Left(reason=why)
+        return LoggedOut(reason=why)
 
     async def sweep(self) -> int:
         """Close the seats whose lease or token has run out; whoever serves calls this every few seconds."""

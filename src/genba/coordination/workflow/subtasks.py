@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from genba.coordination.workflow.answers import Crew, Made, Moved
+from genba.coordination.workflow.answers import CreatedTasks, TaskChanged, WorkerList
 from genba.coordination.workflow.boards import Boards, actor_of, refused
 from genba.coordination.workflow.claims import Claims
 from genba.coordination.workflow.work_verifier import WorkVerifier
@@ -65,17 +65,17 @@ class Subtasks:
         self._types = types
         self._claims = claims
 
-    async def create_one(self, seat: AgentConnection, draft: SubtaskDraft, key: str) -> Made:
+    async def create_one(self, seat: AgentConnection, draft: SubtaskDraft, key: str) -> CreatedTasks:
         """A plan that is made call by call grows until its first subtask is begun or given away."""
         snapshot, task = await self._boards.permitted(seat, Tool.CREATE_TASK)
         return await self._make(seat, snapshot, task, (draft,), key, more=True)
 
-    async def create_batch(self, seat: AgentConnection, drafts: tuple[SubtaskDraft, ...], key: str) -> Made:
+    async def create_batch(self, seat: AgentConnection, drafts: tuple[SubtaskDraft, ...], key: str) -> CreatedTasks:
         snapshot, task = await self._boards.permitted(seat, Tool.CREATE_TASKS_BATCH)
         more = decide(snapshot).action in _ADDING
         return await self._make(seat, snapshot, task, drafts, key, more=more)
 
-    async def update(self, seat: AgentConnection, number: int, status: str, reason: str) -> Moved:
+    async def update(self, seat: AgentConnection, number: int, status: str, reason: str) -> TaskChanged:
         _, task = await self._boards.permitted(seat, Tool.UPDATE_TASK_STATUS)
         to = _status(status)
         if number == task.number:
@@ -85,7 +85,7 @@ class Subtasks:
             return await self._part(seat, piece, to, reason)
         return await self._step(seat, task, piece, to)
 
-    async def assign(self, seat: AgentConnection, number: int, agent: str, note: str) -> Moved:
+    async def assign(self, seat: AgentConnection, number: int, agent: str, note: str) -> TaskChanged:
         await self._boards.permitted(seat, Tool.ASSIGN_TASK)
         piece = await self._boards.child(seat, number)
         if number == seat.task:
@@ -104,9 +104,9 @@ class Subtasks:
             ErrorCode.INVALID_TRANSITION,
         )
         await self._mark(seat, Phase.EXECUTING)
-        return Moved(task=moved)
+        return TaskChanged(task=moved)
 
-    async def workers(self, seat: AgentConnection) -> Crew:
+    async def workers(self, seat: AgentConnection) -> WorkerList:
         """Everybody that work can be given to, whoever has the least to do first; nobody gives it to itself."""
         known = {worker.name: worker for worker in await self._boards.read(self._board.workers)}
         guests = {agent.name for agent in await self._boards.read(self._board.agents) if agent.has_passkey}
@@ -116,7 +116,7 @@ class Subtasks:
             load = known[worker.name].load if worker.name in known else 0
             found.append(msgspec.structs.replace(worker, load=load))
         others = [worker for worker in found if worker.name != seat.agent]
-        return Crew(workers=tuple(sorted(others, key=lambda worker: (worker.load, worker.name))))
+        return WorkerList(workers=tuple(sorted(others, key=lambda worker: (worker.load, worker.name))))
 
     async def _make(
         self,
@@ -127,7 +127,7 @@ class Subtasks:
         key: str,
         *,
         more: bool,
-    ) -> Made:
+    ) -> CreatedTasks:
         manages = seat.hierarchy is Hierarchy.MANAGER
         names = tuple(worker.name for worker in (await self.workers(seat)).workers) if manages else ()
         wanted = _checked(task, drafts, names, self._boards.limits.most_parts, self._types.known)
@@ -147,9 +147,9 @@ class Subtasks:
         )
         if snapshot.phase in (Phase.NEW, Phase.FETCHED):
             await self._mark(seat, Phase.PLANNED)
-        return Made(subtasks=made)
+        return CreatedTasks(subtasks=made)
 
-    async def _own_task(self, seat: AgentConnection, task: SubtaskView, to: TaskStatus, reason: str) -> Moved:
+    async def _own_task(self, seat: AgentConnection, task: SubtaskView, to: TaskStatus, reason: str) -> TaskChanged:
         """A worker can say of its own task only that it needs no subtasks; everything else has a tool of its own."""
         if to is _S.DONE or to is _S.REVIEW:
             raise WorkflowError(
@@ -170,9 +170,9 @@ class Subtasks:
         del reason  # "atomic" says what the call itself says
         await self._boards.write(lambda: self._board.mark_atomic(task.number, seat.run, seat.agent))
         await self._mark(seat, Phase.EXECUTING)
-        return Moved(task=task)
+        return TaskChanged(task=task)
 
-    async def _step(self, seat: AgentConnection, task: SubtaskView, piece: SubtaskView, to: TaskStatus) -> Moved:
+    async def _step(self, seat: AgentConnection, task: SubtaskView, piece: SubtaskView, to: TaskStatus) -> TaskChanged:
         """A step of a worker's own plan."""
         if to is _S.IN_PROGRESS:
             started = await self._boards.write(
@@ -180,7 +180,7 @@ class Subtasks:
                 ErrorCode.INVALID_TRANSITION,
             )
             await self._mark(seat, Phase.EXECUTING)
-            return Moved(task=started)
+            return TaskChanged(task=started)
         if to is not _S.DONE:
             raise WorkflowError(
                 ErrorCode.INVALID_TRANSITION,
@@ -188,7 +188,7 @@ class Subtasks:
                 hint="report_blocked says that you cannot go on",
             )
         if piece.status is _S.DONE:
-            return Moved(task=piece, done=True)
+            return TaskChanged(task=piece, done=True)
         if piece.status is not _S.IN_PROGRESS:
             raise WorkflowError(
                 ErrorCode.INVALID_TRANSITION,
@@ -205,23 +205,23 @@ class Subtasks:
             return await self._finished(seat, task.number, piece, "")
         return await self._claims.settled(f"{seat.id}:{piece.number}", lambda: self._judged(seat, task.number, piece))
 
-    async def _judged(self, seat: AgentConnection, task: int, piece: SubtaskView) -> Moved:
+    async def _judged(self, seat: AgentConnection, task: int, piece: SubtaskView) -> TaskChanged:
         try:
             judged = await self._desk.judge_subtask(seat, piece.number)
         except GenbaError as error:
             raise refused(error) from error
         if not judged.done:
-            return Moved(task=piece, evidence=self._boards.in_language(judged.evidence))
+            return TaskChanged(task=piece, evidence=self._boards.in_language(judged.evidence))
         return await self._finished(seat, task, piece, judged.commit)
 
-    async def _finished(self, seat: AgentConnection, task: int, piece: SubtaskView, commit: str) -> Moved:
+    async def _finished(self, seat: AgentConnection, task: int, piece: SubtaskView, commit: str) -> TaskChanged:
         finished = await self._boards.write(
             lambda: self._board.finish_step(task, piece.number, run=seat.run, actor=actor_of(seat), commit=commit),
             ErrorCode.INVALID_TRANSITION,
         )
-        return Moved(task=finished, done=True)
+        return TaskChanged(task=finished, done=True)
 
-    async def _part(self, seat: AgentConnection, piece: SubtaskView, to: TaskStatus, reason: str) -> Moved:
+    async def _part(self, seat: AgentConnection, piece: SubtaskView, to: TaskStatus, reason: str) -> TaskChanged:
         """A part that a manager answers for, and never works on."""
         actor = actor_of(seat)
         if to is _S.CANCELLED:
@@ -229,7 +229,7 @@ class Subtasks:
                 lambda: self._board.cancel(piece.number, actor=actor, reason=reason, run=seat.run),
                 ErrorCode.INVALID_TRANSITION,
             )
-            return Moved(task=moved)
+            return TaskChanged(task=moved)
         if to is _S.OPEN:
             if not piece.assignee:
                 raise WorkflowError(
@@ -239,7 +239,7 @@ class Subtasks:
                 lambda: self._board.assign(piece.number, piece.assignee, actor=actor, note=reason, run=seat.run),
                 ErrorCode.INVALID_TRANSITION,
             )
-            return Moved(task=moved)
+            return TaskChanged(task=moved)
         raise WorkflowError(
             ErrorCode.FORBIDDEN,
             f"a manager does not make #{piece.number} {to}: its worker does, and the goals decide",

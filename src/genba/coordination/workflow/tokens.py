@@ -88,7 +88,7 @@ def _fits(text: str, known: str) -> bool:
     from argon2.exceptions import InvalidHashError, VerificationError  # noqa: PLC0415  (only who authenticates needs it)
 
     try:
-        return _hasher().verify(known or _nobody(), text) and bool(known)
+        return _hasher().verify(known or _unknown_token_hash(), text) and bool(known)
     except (VerificationError, InvalidHashError):
         return False
 
@@ -108,5 +108,5 @@ def _hasher() -> "PasswordHasher":
 
 
 @cache
-def _nobody() -> str:
+def _unknown_token_hash() -> str:
     return _hasher().hash(secrets.token_hex(_WORD))

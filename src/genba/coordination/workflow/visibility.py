@@ -1,7 +1,7 @@
 """What a seat may see: its task, what is below it, and the tools that it may call."""
 
-from genba.coordination.workflow.agent_connections import Seats
-from genba.coordination.workflow.answers import Help, TaskBrief, TaskList, TaskView
+from genba.coordination.workflow.agent_connections import AgentConnections
+from genba.coordination.workflow.answers import Help, TaskBrief, TaskDetails, TaskList
 from genba.coordination.workflow.boards import Boards, refused
 from genba.coordination.workflow.work_verifier import WorkVerifier
 from genba.domain.errors import GenbaError
@@ -34,8 +34,8 @@ ABOUT: dict[Tool, str] = {
 _NOTES = 20
 
 
-class Looking:
-    def __init__(self, boards: Boards, seats: Seats, desk: WorkVerifier) -> None:
+class TaskLists:
+    def __init__(self, boards: Boards, seats: AgentConnections, desk: WorkVerifier) -> None:
         self._boards = boards
         self._board = boards.board
         self._seats = seats
@@ -76,12 +76,12 @@ class Looking:
         await self._gather(number, found)
         return TaskList(tasks=tuple(piece for piece in found if status is None or piece.status is status))
 
-    async def task(self, seat: AgentConnection, number: int) -> TaskView:
+    async def task(self, seat: AgentConnection, number: int) -> TaskDetails:
         piece = await self._boards.own(seat, number)
         notes = await self._boards.read(lambda: self._board.notes(number, _NOTES))
         last = await self._boards.read(lambda: self._board.board.last_verification(number))
         parent = await self._boards.parent_of(number)
-        return TaskView(
+        return TaskDetails(
             task=piece,
             parent=parent if number != seat.task else None,
             notes=notes,

@@ -7,7 +7,7 @@ import msgspec
 from genba.domain.workflow.actions import AgentConnection, Evidence
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class WorkLocation(msgspec.Struct, frozen=True, kw_only=True):
     """Where an instance works."""
 
     branch: str
@@ -20,7 +20,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     """What the work is held to, a line each: the project's, the type's and its own."""
 
 
-class Judged(msgspec.Struct, frozen=True, kw_only=True):
+class VerificationResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a verification came to."""
 
     done: bool
@@ -32,16 +32,16 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
 class WorkVerifier(Protocol):
     """Looks at the work of those who ask. It believes git, and nobody."""
 
-    async def place(self, seat: AgentConnection) -> Place: ...
+    async def place(self, seat: AgentConnection) -> WorkLocation: ...
 
-    async def judge(self, seat: AgentConnection) -> Judged:
+    async def judge(self, seat: AgentConnection) -> VerificationResult:
         """Verify the work of the seat's task as it stands: the commits of its branch, in a clean checkout.
 
         For a manager that is the branch its parts were merged into. What was seen is on the blackboard afterwards.
         """
         ...
 
-    async def judge_subtask(self, seat: AgentConnection, number: int) -> Judged:
+    async def judge_subtask(self, seat: AgentConnection, number: int) -> VerificationResult:
         """Verify the goals of one subtask of a plan on the newest commit of the branch that it is made on."""
         ...
 

@@ -46,7 +46,7 @@ class Stacked(msgspec.Struct, frozen=True, kw_only=True):
         return self.commit or self.base
 
 
-class Adopted(msgspec.Struct, frozen=True, kw_only=True):
+class UpdatedBranch(msgspec.Struct, frozen=True, kw_only=True):
     """Work that came back, with its target merged into its branch."""
 
     commit: str
@@ -56,7 +56,7 @@ class Adopted(msgspec.Struct, frozen=True, kw_only=True):
     """The ref that keeps what was in the working tree and on no branch."""
 
 
-class TurnOrder(msgspec.Struct, frozen=True, kw_only=True):
+class QueuePassOrder(msgspec.Struct, frozen=True, kw_only=True):
     """What one turn of the merge queue is told to do. It is the input of its workflow, so it only ever grows fields."""
 
     target: str
@@ -70,7 +70,7 @@ class TurnOrder(msgspec.Struct, frozen=True, kw_only=True):
         return f"merge:{self.target}:turn:{self.turn}"
 
 
-class QueueNews(msgspec.Struct, frozen=True, kw_only=True):
+class QueueEvent(msgspec.Struct, frozen=True, kw_only=True):
     """Something that happened in the merge queue, for whoever watches."""
 
     target: str
@@ -91,7 +91,7 @@ class EntryEnd(msgspec.Struct, frozen=True, kw_only=True):
     over: str = ""
 
 
-class TurnReport(msgspec.Struct, frozen=True, kw_only=True):
+class QueuePassReport(msgspec.Struct, frozen=True, kw_only=True):
     """What one turn of the merge queue came to, by the numbers of the tasks."""
 
     target: str

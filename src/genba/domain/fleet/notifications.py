@@ -11,7 +11,7 @@ import msgspec
 from genba.domain.fleet.records import EscalationKind
 
 
-class NoticeStatus(StrEnum):
+class NotificationStatus(StrEnum):
     PENDING = "pending"
     SENDING = "sending"
     """Somebody sends it now, or died while they did."""
@@ -22,7 +22,7 @@ class NoticeStatus(StrEnum):
     """It was decided before anybody had been told."""
 
 
-class Notice(msgspec.Struct, frozen=True, kw_only=True):
+class Notification(msgspec.Struct, frozen=True, kw_only=True):
     """What a person is told."""
 
     key: str
@@ -48,13 +48,13 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.project}: {task}{again}needs you ({self.kind or 'test'})"
 
 
-class NoticeEntry(msgspec.Struct, frozen=True, kw_only=True):
+class NotificationEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One notice on one channel, as it is written down."""
 
     id: int
     channel: str
-    notice: Notice
-    status: NoticeStatus = NoticeStatus.PENDING
+    notice: Notification
+    status: NotificationStatus = NotificationStatus.PENDING
     attempts: int = 0
     not_before: str = ""
     error: str = ""

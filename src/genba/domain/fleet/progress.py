@@ -76,7 +76,7 @@ class GoalMark(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
 
 
-class WorkerPicture(msgspec.Struct, frozen=True, kw_only=True):
+class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     """One session that holds a worker."""
 
     task: int
@@ -99,7 +99,7 @@ class WorkerPicture(msgspec.Struct, frozen=True, kw_only=True):
     """Of its last verification."""
 
 
-class EntryPicture(msgspec.Struct, frozen=True, kw_only=True):
+class QueueEntryView(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of the merge queue."""
 
     task: int
@@ -110,7 +110,7 @@ class EntryPicture(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
 
 
-class WaitPicture(msgspec.Struct, frozen=True, kw_only=True):
+class WaitView(msgspec.Struct, frozen=True, kw_only=True):
     """A task that nobody works on now, and why."""
 
     why: str
@@ -121,7 +121,7 @@ class WaitPicture(msgspec.Struct, frozen=True, kw_only=True):
     """The time at which it goes on by itself, where that is known."""
 
 
-class NeedPicture(msgspec.Struct, frozen=True, kw_only=True):
+class DecisionView(msgspec.Struct, frozen=True, kw_only=True):
     """Something that a person must decide, with the command to type."""
 
     task: int
@@ -132,7 +132,7 @@ class NeedPicture(msgspec.Struct, frozen=True, kw_only=True):
     since: str = ""
 
 
-class FleetPicture(msgspec.Struct, frozen=True, kw_only=True):
+class FleetView(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that is worth a look, now. It is made from memory: looking at it costs nothing."""
 
     project: str = ""
@@ -141,10 +141,10 @@ class FleetPicture(msgspec.Struct, frozen=True, kw_only=True):
     """How many sessions this executor has at one time at most."""
     others: int = 0
     """Other executors that are alive."""
-    workers: tuple[WorkerPicture, ...] = ()
-    queue: tuple[EntryPicture, ...] = ()
-    waits: tuple[WaitPicture, ...] = ()
-    needs: tuple[NeedPicture, ...] = ()
+    workers: tuple[WorkerView, ...] = ()
+    queue: tuple[QueueEntryView, ...] = ()
+    waits: tuple[WaitView, ...] = ()
+    needs: tuple[DecisionView, ...] = ()
     ready: int = 0
     open: int = 0
     """Tasks that have not ended, those that are worked on included."""
@@ -162,7 +162,7 @@ class FleetPicture(msgspec.Struct, frozen=True, kw_only=True):
     parking: bool = False
 
 
-class TaskEnd(msgspec.Struct, frozen=True, kw_only=True):
+class TaskResult(msgspec.Struct, frozen=True, kw_only=True):
     """What became of one task while `genba work` ran."""
 
     task: int
@@ -183,7 +183,7 @@ class TaskEnd(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: float = 0.0
 
 
-class Ended(StrEnum):
+class WorkEndReason(StrEnum):
     """Why `genba work` ended."""
 
     EMPTY = "empty"
@@ -199,8 +199,8 @@ class Ended(StrEnum):
 class WorkSummary(msgspec.Struct, frozen=True, kw_only=True):
     """What one `genba work` came to."""
 
-    ended: Ended
-    tasks: tuple[TaskEnd, ...] = ()
+    ended: WorkEndReason
+    tasks: tuple[TaskResult, ...] = ()
     sessions: int = 0
     merged: int = 0
     done: int = 0
@@ -209,8 +209,8 @@ class WorkSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Sessions that go on with the next `genba work`."""
     sessions_failed: int = 0
     """Sessions that came to nothing; their tasks may be done all the same, or wait for somebody."""
-    needs: tuple[NeedPicture, ...] = ()
-    waits: tuple[WaitPicture, ...] = ()
+    needs: tuple[DecisionView, ...] = ()
+    waits: tuple[WaitView, ...] = ()
     seconds: float = 0.0
     tokens: int = 0
     cost_usd: float = 0.0

@@ -67,18 +67,18 @@ GUEST = "guest:"
 """How the executor of a session begins whose agent came by itself: nobody here can ask it anything."""
 
 
-def part_workflow(run: str, part: int) -> str:
+def segment_workflow(run: str, part: int) -> str:
     """The name of the workflow that carries out a part of a run."""
     return f"session:{run}:part:{part}"
 
 
-def run_of_part(workflow: str) -> str:
+def session_of_workflow(workflow: str) -> str:
     """The run that a workflow carries out a part of; empty when it is about something else."""
     kind, _, rest = workflow.partition(":")
     return rest.rpartition(":part:")[0] if kind == "session" else ""
 
 
-class PartOrder(msgspec.Struct, frozen=True, kw_only=True):
+class SegmentOrder(msgspec.Struct, frozen=True, kw_only=True):
     """What one durable part is told to do. It is the input of its workflow, so it only ever grows fields."""
 
     run: str
@@ -102,7 +102,7 @@ class PartOrder(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def workflow(self) -> str:
         """The same for the same part of the same run, however often it is ordered."""
-        return part_workflow(self.run, self.part)
+        return segment_workflow(self.run, self.part)
 
 
 class FleetSession(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,7 +148,7 @@ class FleetSession(msgspec.Struct, frozen=True, kw_only=True):
         return self.executor.startswith(GUEST)
 
 
-class PartEnd(msgspec.Struct, frozen=True, kw_only=True):
+class SegmentEnd(msgspec.Struct, frozen=True, kw_only=True):
     """How a part ended: the session waits for something, or it is over."""
 
     run: str
@@ -170,7 +170,7 @@ class BranchHandover(msgspec.Struct, frozen=True, kw_only=True):
 
     manager: str
     """The run of the manager's own session, which ends here."""
-    order: PartOrder
+    order: SegmentOrder
     start: SessionStart
     executor: str
     commit: str
@@ -310,20 +310,20 @@ class Spending(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: float
 
 
-class Spent(msgspec.Struct, frozen=True, kw_only=True):
+class Cost(msgspec.Struct, frozen=True, kw_only=True):
     """Money and tokens, added up."""
 
     cost_usd: float = 0.0
     tokens: int = 0
 
 
-class Ledger(msgspec.Struct, frozen=True, kw_only=True):
+class SpendingTotals(msgspec.Struct, frozen=True, kw_only=True):
     """What was spent so far, by what a budget can be set for."""
 
-    project: Spent = Spent()
-    today: Spent = Spent()
-    by_agent_today: dict[str, Spent] = {}
-    by_task: dict[int, Spent] = {}
+    project: Cost = Cost()
+    today: Cost = Cost()
+    by_agent_today: dict[str, Cost] = {}
+    by_task: dict[int, Cost] = {}
 
 
 class Review(msgspec.Struct, frozen=True, kw_only=True):
@@ -374,7 +374,7 @@ class FleetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """By such a task: what was said of its work on the forge, which its author has not heard yet."""
     pauses: tuple[ProviderPause, ...] = ()
     executors: tuple[Executor, ...] = ()
-    ledger: Ledger = Ledger()
+    ledger: SpendingTotals = SpendingTotals()
     paused: bool = False
     """Nothing new is started in this project."""
     held: frozenset[int] = frozenset()

@@ -3,7 +3,7 @@
 import msgspec
 
 
-class RunFact(msgspec.Struct, frozen=True, kw_only=True):
+class SessionLeftovers(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a run that has left something."""
 
     run: str

@@ -37,7 +37,7 @@ class AgentCard(msgspec.Struct, frozen=True, kw_only=True):
     record: AgentRecord = AgentRecord()
 
 
-class AgentsPicture(msgspec.Struct, frozen=True, kw_only=True):
+class AgentListView(msgspec.Struct, frozen=True, kw_only=True):
     agents: tuple[AgentCard, ...] = ()
     gone: tuple[AgentCard, ...] = ()
     """Agents that have worked here, and that are not defined any more."""
@@ -53,7 +53,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     """The value is a secret, or could be one: it is not shown."""
 
 
-class StepWay(msgspec.Struct, frozen=True, kw_only=True):
+class StepTransitionView(msgspec.Struct, frozen=True, kw_only=True):
     """Where a step leads, and by which intents."""
 
     target: str
@@ -61,12 +61,12 @@ class StepWay(msgspec.Struct, frozen=True, kw_only=True):
     intents: tuple[str, ...]
 
 
-class StepPicture(msgspec.Struct, frozen=True, kw_only=True):
+class StepView(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     kind: str
     """work | verification | closure"""
     entry: bool = False
-    ways: tuple[StepWay, ...] = ()
+    ways: tuple[StepTransitionView, ...] = ()
     conditions: tuple[str, ...] = ()
     prompt: str = ""
     """Where its prompt comes from."""
@@ -108,7 +108,7 @@ class AgentSession(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: str = ""
 
 
-class AgentPicture(msgspec.Struct, frozen=True, kw_only=True):
+class AgentView(msgspec.Struct, frozen=True, kw_only=True):
     card: AgentCard
     completes: str = ""
     """How it completes."""
@@ -116,7 +116,7 @@ class AgentPicture(msgspec.Struct, frozen=True, kw_only=True):
     parameters: tuple[AgentParameter, ...] = ()
     prompts: tuple[AgentPrompt, ...] = ()
     settings: tuple[Setting, ...] = ()
-    steps: tuple[StepPicture, ...] = ()
+    steps: tuple[StepView, ...] = ()
     end: tuple[int, int] | None = None
     """Where the end of the flow stands."""
     asks: bool = False

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 import msgspec
 
-from genba.domain.fleet.records import Spent
+from genba.domain.fleet.records import Cost
 from genba.domain.tasks.task import TaskStatus
 
 
@@ -18,14 +18,14 @@ class BudgetKind(StrEnum):
 class DaySpent(msgspec.Struct, frozen=True, kw_only=True):
     day: str
     """A date in UTC. Days without any cost stand between the others."""
-    spent: Spent = Spent()
+    spent: Cost = Cost()
 
 
 class AgentSpent(msgspec.Struct, frozen=True, kw_only=True):
     agent: str
     runs: int = 0
-    today: Spent = Spent()
-    total: Spent = Spent()
+    today: Cost = Cost()
+    total: Cost = Cost()
 
 
 class TaskSpent(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,7 +33,7 @@ class TaskSpent(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     status: TaskStatus
     runs: int = 0
-    spent: Spent = Spent()
+    spent: Cost = Cost()
     limit_usd: float | None = None
     """Its budget, where it has one."""
 
@@ -51,9 +51,9 @@ class BudgetUse(msgspec.Struct, frozen=True, kw_only=True):
         return self.spent_usd / self.limit_usd if self.limit_usd else 0.0
 
 
-class CostPicture(msgspec.Struct, frozen=True, kw_only=True):
-    today: Spent = Spent()
-    total: Spent = Spent()
+class CostView(msgspec.Struct, frozen=True, kw_only=True):
+    today: Cost = Cost()
+    total: Cost = Cost()
     days: tuple[DaySpent, ...] = ()
     """The oldest first."""
     agents: tuple[AgentSpent, ...] = ()

@@ -39,7 +39,7 @@ class GraphEdge(msgspec.Struct, frozen=True, kw_only=True):
     kind: EdgeKind
 
 
-class GraphPicture(msgspec.Struct, frozen=True, kw_only=True):
+class GraphView(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[GraphNode, ...] = ()
     edges: tuple[GraphEdge, ...] = ()
     total: int = 0

@@ -3,7 +3,7 @@
 import msgspec
 
 from genba.domain.facilitation import FieldBlocker, HealthCondition, IssueState, Stranded, Suggestion
-from genba.domain.fleet.progress import NeedPicture
+from genba.domain.fleet.progress import DecisionView
 from genba.domain.views.summary import Card
 
 
@@ -27,11 +27,11 @@ class StateRow(msgspec.Struct, frozen=True, kw_only=True):
     issues: tuple[IssueLine, ...] = ()
 
 
-class FieldPicture(msgspec.Struct, frozen=True, kw_only=True):
+class ProjectView(msgspec.Struct, frozen=True, kw_only=True):
     looked_at: str
     total: int
     health: tuple[HealthCondition, ...] = ()
-    needs: tuple[NeedPicture, ...] = ()
+    needs: tuple[DecisionView, ...] = ()
     """What only a person can decide."""
     working: tuple[Card, ...] = ()
     """What runs now."""

@@ -5,7 +5,7 @@ import msgspec
 from genba.domain.fleet.records import MergeEntry
 
 
-class GateGoal(msgspec.Struct, frozen=True, kw_only=True):
+class QueueGoal(msgspec.Struct, frozen=True, kw_only=True):
     """What one goal said of the tree that would land."""
 
     name: str
@@ -19,7 +19,7 @@ class GateGoal(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
 
 
-class Gate(msgspec.Struct, frozen=True, kw_only=True):
+class QueueVerification(msgspec.Struct, frozen=True, kw_only=True):
     """The newest verification since an entry was queued."""
 
     verdict: str
@@ -28,35 +28,35 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
     total: int
     commit: str
     """The commit that was verified: what would have landed."""
-    goals: tuple[GateGoal, ...] = ()
+    goals: tuple[QueueGoal, ...] = ()
     """Those that did not pass; the others are only counted."""
     missing: tuple[str, ...] = ()
     at: str = ""
 
 
-class QueuedPicture(msgspec.Struct, frozen=True, kw_only=True):
+class QueuedView(msgspec.Struct, frozen=True, kw_only=True):
     """One entry, and what the gate said of it."""
 
     entry: MergeEntry
     position: int | None = None
     """The first to land is 1; nothing for one that does not wait."""
-    gate: Gate | None = None
+    gate: QueueVerification | None = None
 
 
-class TargetPicture(msgspec.Struct, frozen=True, kw_only=True):
+class TargetView(msgspec.Struct, frozen=True, kw_only=True):
     """One branch that work lands on."""
 
     target: str
-    open: tuple[QueuedPicture, ...] = ()
+    open: tuple[QueuedView, ...] = ()
     """In the order in which they land; what is merged right now comes first."""
-    back: tuple[QueuedPicture, ...] = ()
+    back: tuple[QueuedView, ...] = ()
     """What went back to its author: a conflict, or a goal that fails on what would have landed."""
-    landed: tuple[QueuedPicture, ...] = ()
+    landed: tuple[QueuedView, ...] = ()
     """The newest ones first."""
 
 
-class QueuePicture(msgspec.Struct, frozen=True, kw_only=True):
-    targets: tuple[TargetPicture, ...] = ()
+class QueueView(msgspec.Struct, frozen=True, kw_only=True):
+    targets: tuple[TargetView, ...] = ()
     waiting: int = 0
     back: int = 0
     rounds: int = 0

@@ -45,7 +45,7 @@ class ToolCount(msgspec.Struct, frozen=True, kw_only=True):
     uses: int
 
 
-class GateLine(msgspec.Struct, frozen=True, kw_only=True):
+class EgressLine(msgspec.Struct, frozen=True, kw_only=True):
     """A way out of its walls that an instance asked for."""
 
     gate: str
@@ -85,7 +85,7 @@ class IterationLine(msgspec.Struct, frozen=True, kw_only=True):
     failed_goals: tuple[str, ...] = ()
 
 
-class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
+class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What the journal of a run tells, added up."""
 
     agent: str = ""
@@ -119,13 +119,13 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     iterations_total: int = 0
     iterations: tuple[IterationLine, ...] = ()
     """The last ones, oldest of them first."""
-    gates: tuple[GateLine, ...] = ()
+    gates: tuple[EgressLine, ...] = ()
     tools: tuple[ToolCount, ...] = ()
     size: int = 0
     """Of the journal, in bytes."""
 
 
-class SessionPicture(msgspec.Struct, frozen=True, kw_only=True):
+class SessionView(msgspec.Struct, frozen=True, kw_only=True):
     """Everything about one run."""
 
     run: str
@@ -133,7 +133,7 @@ class SessionPicture(msgspec.Struct, frozen=True, kw_only=True):
     """running | waiting | parked | cut_off, or the outcome of one that has ended"""
     alive: bool = False
     why: str = ""
-    facts: RunFacts = RunFacts()
+    facts: SessionFacts = SessionFacts()
     session: FleetSession | None = None
     """None: it works on no task."""
     title: str = ""
@@ -143,7 +143,7 @@ class SessionPicture(msgspec.Struct, frozen=True, kw_only=True):
     has_journal: bool = True
 
 
-class Said(msgspec.Struct, frozen=True, kw_only=True):
+class TranscriptEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A prompt or a reply, whole."""
 
     kind: str

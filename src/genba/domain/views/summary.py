@@ -8,7 +8,7 @@ import msgspec
 from genba.domain.tasks.task import Priority, TaskStatus
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class ActionResult(msgspec.Struct, frozen=True, kw_only=True):
     """What has happened, in a sentence, and what to type next; no hint where the rest goes on by itself."""
 
     sentence: str
@@ -47,7 +47,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     """The first of them; the others are there for who asks."""
 
 
-class BoardPicture(msgspec.Struct, frozen=True, kw_only=True):
+class BoardView(msgspec.Struct, frozen=True, kw_only=True):
     columns: tuple[Column, ...] = ()
     total: int = 0
     working: int = 0

@@ -53,7 +53,7 @@ class TaskAction(StrEnum):
     CANCEL = "cancel"
 
 
-class TaskPicture(msgspec.Struct, frozen=True, kw_only=True):
+class TaskView(msgspec.Struct, frozen=True, kw_only=True):
     """Everything about one task."""
 
     task: Task
@@ -119,7 +119,7 @@ class CommitLine(msgspec.Struct, frozen=True, kw_only=True):
     at: str = ""
 
 
-class DiffPicture(msgspec.Struct, frozen=True, kw_only=True):
+class DiffView(msgspec.Struct, frozen=True, kw_only=True):
     """The work on a task against what it began at."""
 
     number: int
@@ -156,7 +156,7 @@ class FileDiff(msgspec.Struct, frozen=True, kw_only=True):
     binary: bool = False
 
 
-class Approval(msgspec.Struct, frozen=True, kw_only=True):
+class DecisionDetails(msgspec.Struct, frozen=True, kw_only=True):
     """Something that only a person can decide, with everything needed to decide it."""
 
     escalation: Escalation
@@ -173,8 +173,8 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int = 0
 
 
-class ApprovalsPicture(msgspec.Struct, frozen=True, kw_only=True):
-    open: tuple[Approval, ...] = ()
+class DecisionsView(msgspec.Struct, frozen=True, kw_only=True):
+    open: tuple[DecisionDetails, ...] = ()
     """Newest first."""
     decided: tuple[Escalation, ...] = ()
     """Newest first."""

@@ -24,7 +24,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     free_mb: int = 0
 
 
-class ExecutorPicture(msgspec.Struct, frozen=True, kw_only=True):
+class ExecutorView(msgspec.Struct, frozen=True, kw_only=True):
     """One process that carries out parts."""
 
     id: str
@@ -43,7 +43,7 @@ class ExecutorPicture(msgspec.Struct, frozen=True, kw_only=True):
     heartbeat_at: str = ""
 
 
-class BusyPicture(msgspec.Struct, frozen=True, kw_only=True):
+class BusyView(msgspec.Struct, frozen=True, kw_only=True):
     """One session that holds a worker."""
 
     run: str
@@ -67,7 +67,7 @@ class BusyPicture(msgspec.Struct, frozen=True, kw_only=True):
     heartbeat_at: str = ""
 
 
-class PartMark(msgspec.Struct, frozen=True, kw_only=True):
+class SegmentMark(msgspec.Struct, frozen=True, kw_only=True):
     """That a part of a session began or ended, as it was written down."""
 
     run: str
@@ -100,7 +100,7 @@ class SpanFacts(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: float = 0.0
 
 
-class Stretch(msgspec.Struct, frozen=True, kw_only=True):
+class WorkSpan(msgspec.Struct, frozen=True, kw_only=True):
     """One uninterrupted time in which a session was worked on."""
 
     run: str
@@ -126,7 +126,7 @@ class Lane(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     rows: int
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[WorkSpan, ...]
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,9 +142,9 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     """Sessions of this time that are older than those that are shown."""
 
 
-class WorkersPicture(msgspec.Struct, frozen=True, kw_only=True):
-    executors: tuple[ExecutorPicture, ...] = ()
-    busy: tuple[BusyPicture, ...] = ()
+class WorkerListView(msgspec.Struct, frozen=True, kw_only=True):
+    executors: tuple[ExecutorView, ...] = ()
+    busy: tuple[BusyView, ...] = ()
     waiting: int = 0
     """Sessions that hold no worker, and wait for something."""
     slots: int = 0

@@ -28,11 +28,11 @@ class Client(StrEnum):
     OPENCODE = "opencode"
 
 
-class CannotMerge(Exception):
+class CannotMergeError(Exception):
     """Why a file is left as it is."""
 
 
-class Reached(msgspec.Struct, frozen=True, kw_only=True):
+class ServerAddress(msgspec.Struct, frozen=True, kw_only=True):
     """How a client reaches the server: by starting it, or by its address."""
 
     command: str = "genba"
@@ -41,7 +41,7 @@ class Reached(msgspec.Struct, frozen=True, kw_only=True):
     """Who it says it is, which is no secret; without it that is taken from its environment too."""
 
 
-def entry(client: Client, reached: Reached) -> dict[str, Any]:
+def entry(client: Client, reached: ServerAddress) -> dict[str, Any]:
     """What the client keeps under the name of this server. The passkey is taken from its environment each time."""
     match client:
         case Client.CLAUDE_CODE if reached.url:
@@ -87,10 +87,10 @@ def _merged_json(text: str, name: str, value: dict[str, Any]) -> str:
     try:
         whole = msgspec.json.decode(text) if text.strip() else {}
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        raise CannotMerge("it is not plain JSON: it may have comments, which would be lost") from None
+        raise CannotMergeError("it is not plain JSON: it may have comments, which would be lost") from None
     servers = whole.get(name, {}) if isinstance(whole, dict) else None
     if not isinstance(servers, dict):
-        raise CannotMerge(f"{name} in it is not an object")
+        raise CannotMergeError(f"{name} in it is not an object")
     if servers.get(NAME) == value:
         return text
     whole[name] = {**servers, NAME: value}
@@ -121,7 +121,7 @@ def _merged_toml(text: str, value: dict[str, Any]) -> str:
     except tomllib.TOMLDecodeError:
         found = {}
     if found != expected:
-        raise CannotMerge("its mcp_servers are written in a way that cannot be added to")
+        raise CannotMergeError("its mcp_servers are written in a way that cannot be added to")
     return after
 
 
@@ -129,7 +129,7 @@ def _read_toml(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError):
-        raise CannotMerge("it is not TOML") from None
+        raise CannotMergeError("it is not TOML") from None
 
 
 def _without_own(text: str) -> str:

@@ -26,7 +26,7 @@ _PER_CALLER = 2
 _PER_ADDRESS = 16
 
 
-class Pace:
+class CallRate:
     """So many a minute for each key, and as many at once."""
 
     def __init__(self, per_minute: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -54,8 +54,8 @@ class Guard:
     def __init__(self, app: ASGIApp, calls_per_minute: float, body_seconds: float = _BODY_SECONDS) -> None:
         self._app = app
         self._body_seconds = body_seconds
-        self._callers = Pace(calls_per_minute * _PER_CALLER)
-        self._addresses = Pace(calls_per_minute * _PER_ADDRESS)
+        self._callers = CallRate(calls_per_minute * _PER_CALLER)
+        self._addresses = CallRate(calls_per_minute * _PER_ADDRESS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -23,22 +23,22 @@ from starlette.types import Receive, Scope, Send
 from genba.coordination.workflow.service import WorkflowService
 from genba.entrypoints.listeners import bound_port, serving
 from genba.entrypoints.mcp.guard import LARGEST_BODY, LOOPBACK, Guard
-from genba.entrypoints.mcp.server import Carried, Context, build
+from genba.entrypoints.mcp.server import Context, RequestCredentials, build
 from genba.entrypoints.mcp.stale_connections import sweeping
 
 _BEARER = "bearer "
 
 
-class HttpLine:
+class HttpTransport:
     """Requests that each carry their secret in a header, or their token in the arguments."""
 
     def __init__(self, door: str) -> None:
         self.door = door
 
-    def carried(self, context: Context) -> Carried:
+    def carried(self, context: Context) -> RequestCredentials:
         request = context.request
         if not isinstance(request, Request):
-            return Carried()
+            return RequestCredentials()
         shown = request.headers.get("authorization", "")
         secret = shown[len(_BEARER) :].strip() if shown[: len(_BEARER)].lower() == _BEARER else ""
         named = {
@@ -46,8 +46,8 @@ class HttpLine:
             "project": request.headers.get("genba-project", "")[:200],
         }
         if secret.startswith("gbs_"):
-            return Carried(token=secret, **named)
-        return Carried(secret=secret, **named)
+            return RequestCredentials(token=secret, **named)
+        return RequestCredentials(secret=secret, **named)
 
     def seated(self, token: str) -> None:
         """The caller keeps it."""
@@ -76,7 +76,7 @@ def application(
 ) -> Starlette:
     """The application: `/mcp` and `/healthz`. It can be mounted in another, which then runs its lifespan."""
     manager = StreamableHTTPSessionManager(
-        app=server or build(service, HttpLine(door)),
+        app=server or build(service, HttpTransport(door)),
         json_response=True,
         stateless=True,
         max_request_body_size=LARGEST_BODY,

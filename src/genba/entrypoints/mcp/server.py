@@ -16,7 +16,7 @@ from mcp.types import INVALID_PARAMS, CallToolRequestParams, CallToolResult, Lis
 from pydantic import ValidationError
 
 from genba import __version__
-from genba.coordination.workflow.answers import Caller, Seated
+from genba.coordination.workflow.answers import Authenticated, Caller
 from genba.coordination.workflow.service import WorkflowService
 from genba.coordination.workflow.tokens import without_secrets
 from genba.domain.errors import GenbaError
@@ -41,7 +41,7 @@ _SHOWN_PROBLEMS = 8
 Context = ServerRequestContext[Any, Any]
 
 
-class Carried(msgspec.Struct, frozen=True, kw_only=True):
+class RequestCredentials(msgspec.Struct, frozen=True, kw_only=True):
     """What a connection says of the caller besides the arguments. Secrets of it are in no log and no error."""
 
     token: str = ""
@@ -55,7 +55,7 @@ class Carried(msgspec.Struct, frozen=True, kw_only=True):
         return f"Carried(agent={self.agent!r})"
 
 
-class Line(Protocol):
+class Transport(Protocol):
     """The connection that calls come in by."""
 
     @property
@@ -63,14 +63,14 @@ class Line(Protocol):
         """stdio | http | socket"""
         ...
 
-    def carried(self, context: Context) -> Carried: ...
+    def carried(self, context: Context) -> RequestCredentials: ...
 
     def seated(self, token: str) -> None:
         """Somebody on this connection was given a token. A connection of one caller may remember it."""
         ...
 
 
-def build(service: WorkflowService, line: Line, tools: Sequence[ToolEntry[Any]] = TOOLS) -> Server[Any]:
+def build(service: WorkflowService, line: Transport, tools: Sequence[ToolEntry[Any]] = TOOLS) -> Server[Any]:
     """A server for one service behind one kind of connection."""
     desk = _Calls(service, line, tools)
     return Server(
@@ -86,7 +86,7 @@ def build(service: WorkflowService, line: Line, tools: Sequence[ToolEntry[Any]] 
 
 
 class _Calls:
-    def __init__(self, service: WorkflowService, line: Line, tools: Sequence[ToolEntry[Any]]) -> None:
+    def __init__(self, service: WorkflowService, line: Transport, tools: Sequence[ToolEntry[Any]]) -> None:
         self._service = service
         self._language = service.settings.workflow.language
         self._line = line
@@ -120,7 +120,7 @@ class _Calls:
             logger.error("%s: %s at %s", entry.name, type(error).__name__, _place(error))  # noqa: TRY400
             return refused(WorkflowError(ErrorCode.CONFLICT, "something went wrong here", hint="try again in a while"))
 
-    async def _called(self, entry: ToolEntry[Any], carried: Carried, raw: dict[str, Any]) -> CallToolResult:
+    async def _called(self, entry: ToolEntry[Any], carried: RequestCredentials, raw: dict[str, Any]) -> CallToolResult:
         if weight(raw) > MOST_CHARACTERS:
             raise WorkflowError(
                 ErrorCode.LIMIT,
@@ -137,7 +137,7 @@ class _Calls:
         else:
             secret = taken.session_token or carried.token
         value = await entry.call(self._service, Caller(token=secret, door=self._line.door), taken)
-        if isinstance(value, Seated):
+        if isinstance(value, Authenticated):
             self._line.seated(value.session_token)
         return self._kept(value) if isinstance(value, Action) else answered(value, self._language)
 
@@ -153,7 +153,7 @@ class _Calls:
         return result
 
 
-def _with_carried(taken: Any, carried: Carried) -> tuple[Any, str]:
+def _with_carried(taken: Any, carried: RequestCredentials) -> tuple[Any, str]:
     """Authenticate with what the connection carries, where the call itself says nothing."""
     passkey, secret = taken.passkey, carried.secret
     if secret.startswith("gbk_"):

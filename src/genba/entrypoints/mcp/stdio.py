@@ -6,7 +6,7 @@ Law: stdout carries the protocol and nothing else.
 from collections.abc import Mapping
 
 from genba.coordination.workflow.service import WorkflowService
-from genba.entrypoints.mcp.server import Carried, Context, build
+from genba.entrypoints.mcp.server import Context, RequestCredentials, build
 from genba.entrypoints.mcp.stale_connections import sweeping
 from genba.entrypoints.mcp.stdio_streams import spoken
 
@@ -15,7 +15,7 @@ AGENT = "GENBA_AGENT_ID"
 PROJECT = "GENBA_PROJECT_ID"
 
 
-class StdioLine:
+class StdioTransport:
     """One caller for as long as the process lives: its secret is in the environment, its token is remembered."""
 
     door = "stdio"
@@ -26,8 +26,8 @@ class StdioLine:
         self._project = environment.get(PROJECT, "")
         self._token = ""
 
-    def carried(self, _: Context) -> Carried:
-        return Carried(token=self._token, secret=self._secret, agent=self._agent, project=self._project)
+    def carried(self, _: Context) -> RequestCredentials:
+        return RequestCredentials(token=self._token, secret=self._secret, agent=self._agent, project=self._project)
 
     def seated(self, token: str) -> None:
         self._token = token
@@ -35,6 +35,6 @@ class StdioLine:
 
 async def serve_stdio(service: WorkflowService, environment: Mapping[str, str]) -> None:
     """Answer until stdin ends, or nobody is there to be answered."""
-    server = build(service, StdioLine(environment))
+    server = build(service, StdioTransport(environment))
     async with sweeping(service), spoken() as (reading, writing):
         await server.run(reading, writing, server.create_initialization_options())

@@ -54,7 +54,7 @@ async def spoken() -> AsyncIterator[tuple[Reading, Writing]]:
     heard, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     writing, output = anyio.create_memory_object_stream[SessionMessage](0)
     with _diverted(0, os.devnull) as coming, _diverted(1, 2) as going:
-        voice = _Voice(going)
+        voice = _LineWriter(going)
         ended = anyio.Event()
         async with anyio.create_task_group() as group:
 
@@ -81,21 +81,21 @@ async def spoken() -> AsyncIterator[tuple[Reading, Writing]]:
             group.cancel_scope.cancel()
 
 
-class _Voice:
+class _LineWriter:
     """Says one message after the other, each in a line."""
 
     def __init__(self, going: int) -> None:
         self._going = going
-        self._aside = _Aside[None]("said")
+        self._aside = _BlockingThread[None]("said")
 
     async def say(self, message: Any) -> None:
         line = message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
         await self._aside.do(partial(_write, self._going, line))
 
 
-async def _hear(coming: int, heard: MemoryObjectSendStream[SessionMessage | Exception], voice: _Voice) -> None:
+async def _hear(coming: int, heard: MemoryObjectSendStream[SessionMessage | Exception], voice: _LineWriter) -> None:
     """Line by line until nobody speaks any more."""
-    aside = _Aside[bytes]("heard")
+    aside = _BlockingThread[bytes]("heard")
     kept, first, too_long = bytearray(), b"", False
     while chunk := await aside.do(partial(os.read, coming, _READ)):
         *whole, rest = chunk.split(b"\n")
@@ -114,7 +114,7 @@ async def _hear(coming: int, heard: MemoryObjectSendStream[SessionMessage | Exce
         await _take(bytes(kept), heard, voice)
 
 
-async def _take(line: bytes, heard: MemoryObjectSendStream[SessionMessage | Exception], voice: _Voice) -> None:
+async def _take(line: bytes, heard: MemoryObjectSendStream[SessionMessage | Exception], voice: _LineWriter) -> None:
     text = line.decode("utf-8", "replace")
     if not text.strip():
         return
@@ -176,7 +176,7 @@ def _refusal(number: int | str | None, code: int, why: str) -> JSONRPCError:
     return JSONRPCError(jsonrpc="2.0", id=number, error=ErrorData(code=code, message=why))
 
 
-class _Aside(Generic[T]):
+class _BlockingThread(Generic[T]):
     """A thread for calls that may last for ever. It is waited for only as long as somebody wants its answer."""
 
     def __init__(self, name: str) -> None:

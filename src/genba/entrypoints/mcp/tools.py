@@ -46,7 +46,9 @@ def drafted(raw: arguments.Subtask) -> SubtaskDraft:
     )
 
 
-async def _authenticate(service: WorkflowService, caller: Caller, taken: arguments.Authenticate) -> answers.Seated:
+async def _authenticate(
+    service: WorkflowService, caller: Caller, taken: arguments.Authenticate
+) -> answers.Authenticated:
     return await service.authenticate(
         caller, agent_id=taken.agent_id, passkey=taken.passkey, project_id=taken.project_id
     )
@@ -60,33 +62,39 @@ async def _get_my_task(service: WorkflowService, caller: Caller, _: SessionArgum
     return await service.get_my_task(caller)
 
 
-async def _create_task(service: WorkflowService, caller: Caller, taken: arguments.CreateTask) -> answers.Made:
+async def _create_task(service: WorkflowService, caller: Caller, taken: arguments.CreateTask) -> answers.CreatedTasks:
     return await service.create_task(caller, drafted(taken), key=taken.key)
 
 
-async def _create_batch(service: WorkflowService, caller: Caller, taken: arguments.CreateTasksBatch) -> answers.Made:
+async def _create_batch(
+    service: WorkflowService, caller: Caller, taken: arguments.CreateTasksBatch
+) -> answers.CreatedTasks:
     return await service.create_tasks_batch(caller, tuple(drafted(each) for each in taken.tasks), key=taken.key)
 
 
-async def _update_status(service: WorkflowService, caller: Caller, taken: arguments.UpdateTaskStatus) -> answers.Moved:
+async def _update_status(
+    service: WorkflowService, caller: Caller, taken: arguments.UpdateTaskStatus
+) -> answers.TaskChanged:
     return await service.update_task_status(caller, taken.task_id, taken.status, reason=taken.reason)
 
 
-async def _assign_task(service: WorkflowService, caller: Caller, taken: arguments.AssignTask) -> answers.Moved:
+async def _assign_task(service: WorkflowService, caller: Caller, taken: arguments.AssignTask) -> answers.TaskChanged:
     return await service.assign_task(caller, taken.task_id, taken.agent, note=taken.note)
 
 
 async def _report_completed(
     service: WorkflowService, caller: Caller, taken: arguments.ReportCompleted
-) -> answers.Claimed:
+) -> answers.ClaimResult:
     return await service.report_completed(caller, summary=taken.summary)
 
 
-async def _report_blocked(service: WorkflowService, caller: Caller, taken: arguments.ReportBlocked) -> answers.Blocked:
+async def _report_blocked(
+    service: WorkflowService, caller: Caller, taken: arguments.ReportBlocked
+) -> answers.BlockReported:
     return await service.report_blocked(caller, taken.reason, task_id=taken.task_id)
 
 
-async def _save_context(service: WorkflowService, caller: Caller, taken: arguments.SaveContext) -> answers.Kept:
+async def _save_context(service: WorkflowService, caller: Caller, taken: arguments.SaveContext) -> answers.ContextSaved:
     return await service.save_context(
         caller,
         progress=taken.progress,
@@ -96,7 +104,7 @@ async def _save_context(service: WorkflowService, caller: Caller, taken: argumen
     )
 
 
-async def _send_message(service: WorkflowService, caller: Caller, taken: arguments.SendMessage) -> answers.Sent:
+async def _send_message(service: WorkflowService, caller: Caller, taken: arguments.SendMessage) -> answers.MessageSent:
     if taken.type == "broadcast":
         return await service.broadcast(caller, taken.content, scope=taken.scope)
     return await service.send_message(caller, taken.content, to=taken.to, task_id=taken.task_id)
@@ -110,11 +118,11 @@ async def _list_tasks(service: WorkflowService, caller: Caller, taken: arguments
     return await service.list_tasks(caller, status=taken.status)
 
 
-async def _get_task(service: WorkflowService, caller: Caller, taken: arguments.GetTask) -> answers.TaskView:
+async def _get_task(service: WorkflowService, caller: Caller, taken: arguments.GetTask) -> answers.TaskDetails:
     return await service.get_task(caller, taken.task_id)
 
 
-async def _list_workers(service: WorkflowService, caller: Caller, _: SessionArguments) -> answers.Crew:
+async def _list_workers(service: WorkflowService, caller: Caller, _: SessionArguments) -> answers.WorkerList:
     return await service.list_workers(caller)
 
 
@@ -122,7 +130,7 @@ async def _help(service: WorkflowService, caller: Caller, taken: arguments.Help)
     return await service.help(caller, tool=taken.tool)
 
 
-async def _logout(service: WorkflowService, caller: Caller, taken: arguments.Logout) -> answers.Left:
+async def _logout(service: WorkflowService, caller: Caller, taken: arguments.Logout) -> answers.LoggedOut:
     return await service.logout(caller, reason=taken.reason)
 
 
@@ -133,7 +141,7 @@ TOOLS: tuple[ToolEntry[Any], ...] = (
         description="Show who you are and get a session token. Call this first, once. "
         "Where your connection carries your secret, call it without arguments.",
         takes=arguments.Authenticate,
-        answers=answers.Seated,
+        answers=answers.Authenticated,
         call=_authenticate,
         repeatable=False,
     ),
@@ -160,7 +168,7 @@ TOOLS: tuple[ToolEntry[Any], ...] = (
         title="Create one subtask",
         description="Make one subtask of your task. Several are better made at once with create_tasks_batch.",
         takes=arguments.CreateTask,
-        answers=answers.Made,
+        answers=answers.CreatedTasks,
         call=_create_task,
         repeatable=False,
     ),
@@ -169,7 +177,7 @@ TOOLS: tuple[ToolEntry[Any], ...] = (
         title="Create subtasks",
         description="Make the subtasks of your task at once, all or none, with what depends on what.",
         takes=arguments.CreateTasksBatch,
-        answers=answers.Made,
+        answers=answers.CreatedTasks,
         call=_create_batch,
         repeatable=False,
     ),
@@ -179,7 +187,7 @@ TOOLS: tuple[ToolEntry[Any], ...] = (
         description="Workers: begin a subtask (in_progress), or end it (done). Managers: cancel a subtask. "
         "Your own task is ended by report_completed.",
         takes=arguments.UpdateTaskStatus,
-        answers=answers.Moved,
+        answers=answers.TaskChanged,
         call=_update_status,
     ),
     ToolEntry(
@@ -187,7 +195,7 @@ TOOLS: tuple[ToolEntry[Any], ...] = (
         title="Give a subtask to an agent",
         description="Managers: give a subtask to an agent that list_workers names.",
         takes=arguments.AssignTask,
-        answers=answers.Moved,
+        answers=answers.TaskChanged,
         call=_assign_task,
     ),
     ToolEntry(
@@ -196,7 +204,7 @@ TOOLS: tuple[ToolEntry[Any], ...] = (
         description="Say that your task is done. Every goal is checked on your commits now; if one fails, "
         "you are told why, and the next action is rework. Commit first.",
         takes=arguments.ReportCompleted,
-        answers=answers.Claimed,
+        answers=answers.ClaimResult,
         call=_report_completed,
     ),
     ToolEntry(
@@ -204,7 +212,7 @@ TOOLS: tuple[ToolEntry[Any], ...] = (
         title="Say that you cannot go on",
         description="Say what you need that only somebody else can give. A person is asked.",
         takes=arguments.ReportBlocked,
-        answers=answers.Blocked,
+        answers=answers.BlockReported,
         call=_report_blocked,
     ),
     ToolEntry(
@@ -212,7 +220,7 @@ TOOLS: tuple[ToolEntry[Any], ...] = (
         title="Write down where you are",
         description="Keep what you know for whoever goes on with this task, which may be you.",
         takes=arguments.SaveContext,
-        answers=answers.Kept,
+        answers=answers.ContextSaved,
         call=_save_context,
         repeatable=False,
     ),
@@ -221,7 +229,7 @@ TOOLS: tuple[ToolEntry[Any], ...] = (
         title="Send a message",
         description="Tell another agent something, or all of them with the type broadcast.",
         takes=arguments.SendMessage,
-        answers=answers.Sent,
+        answers=answers.MessageSent,
         call=_send_message,
         repeatable=False,
     ),
@@ -247,7 +255,7 @@ TOOLS: tuple[ToolEntry[Any], ...] = (
         title="Show a task",
         description="One task of those that list_tasks tells, in full.",
         takes=arguments.GetTask,
-        answers=answers.TaskView,
+        answers=answers.TaskDetails,
         call=_get_task,
         reads_only=True,
     ),
@@ -256,7 +264,7 @@ TOOLS: tuple[ToolEntry[Any], ...] = (
         title="List agents",
         description="Managers: the agents that can be given work, those with the least to do first.",
         takes=SessionArguments,
-        answers=answers.Crew,
+        answers=answers.WorkerList,
         call=_list_workers,
         reads_only=True,
     ),
@@ -274,7 +282,7 @@ TOOLS: tuple[ToolEntry[Any], ...] = (
         title="End the session",
         description="Leave. Call it when the action is exit; the token is worth nothing afterwards.",
         takes=arguments.Logout,
-        answers=answers.Left,
+        answers=answers.LoggedOut,
         call=_logout,
     ),
 )

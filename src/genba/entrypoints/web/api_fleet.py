@@ -7,8 +7,8 @@ from msgspec import Meta
 
 from genba.blackboard.database.paging import Page
 from genba.domain.fleet.records import Escalation, FleetSession, MergeEntry
-from genba.domain.views.project import FieldPicture
-from genba.domain.views.summary import BoardPicture, Told
+from genba.domain.views.project import ProjectView
+from genba.domain.views.summary import ActionResult, BoardView
 from genba.entrypoints.web.operations import AfterId, Call, Given, Limit, Name, Number, Operation
 from genba.entrypoints.web.site import Site
 
@@ -86,14 +86,14 @@ def _post(verb: str, summary: str) -> Operation:
         name=verb,
         summary=summary,
         call=_of_all(verb),
-        answer=Told,
+        answer=ActionResult,
         group="fleet",
         command=f"genba {verb}",
     )
 
 
 FLEET: tuple[Operation, ...] = (
-    _get("/api/field", "field", "Health, what needs you, what runs now, and what to do next.", _field, FieldPicture),
+    _get("/api/field", "field", "Health, what needs you, what runs now, and what to do next.", _field, ProjectView),
     _get(
         "/api/status",
         "status",
@@ -102,7 +102,7 @@ FLEET: tuple[Operation, ...] = (
         dict[str, Any],
         "genba status --json",
     ),
-    _get("/api/board", "board", "Every column with its first cards.", _board, BoardPicture, query=BoardQuery),
+    _get("/api/board", "board", "Every column with its first cards.", _board, BoardView, query=BoardQuery),
     _get(
         "/api/sessions",
         "listSessions",

@@ -15,7 +15,7 @@ from genba.domain.goals.verification import Verification
 from genba.domain.sessions.session import SessionStart
 from genba.domain.tasks.task import Comment, Priority, Task, TaskDraft, TaskEvent, TaskStatus
 from genba.domain.tracker.remote import TrackedPullRequest
-from genba.domain.views.summary import Told
+from genba.domain.views.summary import ActionResult
 from genba.entrypoints.web.operations import AfterLines, Call, Given, Limit, Name, Number, Operation, Words
 from genba.entrypoints.web.site import Site
 
@@ -204,7 +204,7 @@ def _operation(verb: str, deed: str, summary: str, body: type[msgspec.Struct] | 
         name=f"{deed}Task",
         summary=summary,
         call={"move": _move, "stop": _stop}.get(deed) or _deed(deed),
-        answer=Told,
+        answer=ActionResult,
         parameters={"number": Number},
         body=body,
         group="tasks",

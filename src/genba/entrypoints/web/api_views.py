@@ -7,12 +7,12 @@ from msgspec import Meta
 
 from genba.application.dashboard.session import SessionWindow
 from genba.application.dashboard.start_session import start_run
-from genba.domain.views.agents import AgentPicture, AgentsPicture
-from genba.domain.views.cost import CostPicture
-from genba.domain.views.graph import GraphPicture
-from genba.domain.views.session import LogPage, SessionPicture
-from genba.domain.views.summary import Told
-from genba.domain.views.workers import WorkersPicture
+from genba.domain.views.agents import AgentListView, AgentView
+from genba.domain.views.cost import CostView
+from genba.domain.views.graph import GraphView
+from genba.domain.views.session import LogPage, SessionView
+from genba.domain.views.summary import ActionResult
+from genba.domain.views.workers import WorkerListView
 from genba.entrypoints.web.operations import Given, Name, Number, Operation
 from genba.entrypoints.web.site import Site
 
@@ -94,19 +94,19 @@ PICTURES: tuple[Operation, ...] = (
         "workers",
         "Who carries out what now, and who did what when.",
         _workers,
-        WorkersPicture,
+        WorkerListView,
         query=WorkersQuery,
         group="fleet",
     ),
-    _get("/api/graph", "graph", "Which task needs which other one.", _graph, GraphPicture, query=GraphQuery),
-    _get("/api/cost", "cost", "What was spent, by day, agent and task.", _cost, CostPicture, query=CostQuery),
-    _get("/api/agents", "listAgents", "The agents, and how well each did.", _agents, AgentsPicture, group="agents"),
+    _get("/api/graph", "graph", "Which task needs which other one.", _graph, GraphView, query=GraphQuery),
+    _get("/api/cost", "cost", "What was spent, by day, agent and task.", _cost, CostView, query=CostQuery),
+    _get("/api/agents", "listAgents", "The agents, and how well each did.", _agents, AgentListView, group="agents"),
     _get(
         "/api/agents/{name}",
         "showAgent",
         "One agent: what it is made of, and where each setting comes from.",
         _agent,
-        AgentPicture,
+        AgentView,
         parameters={"name": Name},
         group="agents",
     ),
@@ -115,7 +115,7 @@ PICTURES: tuple[Operation, ...] = (
         "showRun",
         "One run: its iterations, what it used, and what came of it.",
         _run,
-        SessionPicture,
+        SessionView,
         parameters={"run": Name},
         group="fleet",
     ),
@@ -135,7 +135,7 @@ PICTURES: tuple[Operation, ...] = (
         name="runTask",
         summary="Start an agent on the task. It is told when the run has begun.",
         call=_start,
-        answer=Told,
+        answer=ActionResult,
         parameters={"number": Number},
         body=RunBody,
         group="tasks",

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from genba.domain.views.agents import AgentPicture
-from genba.domain.views.workers import Lane, Stretch, Timeline
+from genba.domain.views.agents import AgentView
+from genba.domain.views.workers import Lane, Timeline, WorkSpan
 from genba.judgement.timestamps import moment
 
 ROW = 22
@@ -35,7 +35,7 @@ class Tick(msgspec.Struct, frozen=True, kw_only=True):
 class Bar(msgspec.Struct, frozen=True, kw_only=True):
     """One stretch of a session."""
 
-    stretch: Stretch
+    stretch: WorkSpan
     x: float
     width: float
     y: int
@@ -125,7 +125,7 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
     end: tuple[int, int] | None = None
 
 
-def flow(picture: AgentPicture) -> Flow | None:
+def flow(picture: AgentView) -> Flow | None:
     """What is drawn of the steps; ways that lead back go below the boxes."""
     if not picture.steps:
         return None

@@ -27,13 +27,13 @@ from genba.domain.errors import (
     UnavailableError,
     UsageError,
 )
-from genba.domain.views.summary import Told
+from genba.domain.views.summary import ActionResult
 from genba.entrypoints.web.filters import FILTERS
 from genba.entrypoints.web.live import Hub
 from genba.entrypoints.web.security import CSRF_FIELD, CSRF_HEADER, csrf_fits, is_known, visitor_of
 
 T = TypeVar("T")
-Deed = Callable[[Request, Mapping[str, str]], Awaitable[Told]]
+Deed = Callable[[Request, Mapping[str, str]], Awaitable[ActionResult]]
 """Does what a button says, with what its form holds, and tells what has happened."""
 
 NAVIGATION = (
@@ -149,7 +149,7 @@ class Site:
 
         return answer
 
-    async def _told(self, request: Request, told: Told, back: str) -> Response:
+    async def _told(self, request: Request, told: ActionResult, back: str) -> Response:
         if request.headers.get("hx-request"):
             values = {"told": {"sentence": told.sentence, "hint": told.hint, **_TO_THE_PAGE}}
             headers = {"hx-trigger": json.dumps(values)}

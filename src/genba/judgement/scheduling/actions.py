@@ -73,11 +73,11 @@ class WaitReason(StrEnum):
     """There is no agent for it."""
 
 
-class _Move(msgspec.Struct, frozen=True, kw_only=True, tag_field="move", tag=str.lower):
+class _SchedulerAction(msgspec.Struct, frozen=True, kw_only=True, tag_field="move", tag=str.lower):
     pass
 
 
-class Start(_Move, frozen=True, kw_only=True):
+class Start(_SchedulerAction, frozen=True, kw_only=True):
     """Begin a session."""
 
     task: int
@@ -93,7 +93,7 @@ class Start(_Move, frozen=True, kw_only=True):
     gap: Feedback | None = None
 
 
-class Continue(_Move, frozen=True, kw_only=True):
+class Continue(_SchedulerAction, frozen=True, kw_only=True):
     """Begin the next part of a session that waits."""
 
     run: str
@@ -111,7 +111,7 @@ class Continue(_Move, frozen=True, kw_only=True):
         return self.cause is not Cause.LANDED
 
 
-class Queue(_Move, frozen=True, kw_only=True):
+class Queue(_SchedulerAction, frozen=True, kw_only=True):
     """Put verified work into the merge queue of its target."""
 
     run: str
@@ -121,7 +121,7 @@ class Queue(_Move, frozen=True, kw_only=True):
     round: int = 1
 
 
-class Withdraw(_Move, frozen=True, kw_only=True):
+class Withdraw(_SchedulerAction, frozen=True, kw_only=True):
     """Take work out of the merge queue."""
 
     entry: int
@@ -129,13 +129,13 @@ class Withdraw(_Move, frozen=True, kw_only=True):
     reason: str
 
 
-class Turn(_Move, frozen=True, kw_only=True):
+class RunQueue(_SchedulerAction, frozen=True, kw_only=True):
     """Let the merge queue of a target take a turn."""
 
     target: str
 
 
-class AskReview(_Move, frozen=True, kw_only=True):
+class AskReview(_SchedulerAction, frozen=True, kw_only=True):
     """Make the task that reviews a commit of another one."""
 
     task: int
@@ -146,7 +146,7 @@ class AskReview(_Move, frozen=True, kw_only=True):
     """Why a person reviews it, where an agent should."""
 
 
-class Escalate(_Move, frozen=True, kw_only=True):
+class Escalate(_SchedulerAction, frozen=True, kw_only=True):
     """Ask a person."""
 
     escalation: Escalation
@@ -157,25 +157,25 @@ class Escalate(_Move, frozen=True, kw_only=True):
         return self.escalation.task
 
 
-class Block(_Move, frozen=True, kw_only=True):
+class Block(_SchedulerAction, frozen=True, kw_only=True):
     """Say on a task why it does not go on: its manager decides what becomes of it."""
 
     task: int
     blocker: Blocker
 
 
-class CreateParts(_Move, frozen=True, kw_only=True):
+class CreateSubtasks(_SchedulerAction, frozen=True, kw_only=True):
     plan: int
     task: int
 
 
-class RejectPlan(_Move, frozen=True, kw_only=True):
+class RejectPlan(_SchedulerAction, frozen=True, kw_only=True):
     plan: int
     task: int
     reason: str
 
 
-class EndSession(_Move, frozen=True, kw_only=True):
+class EndSession(_SchedulerAction, frozen=True, kw_only=True):
     """End a session that waits for what never comes."""
 
     run: str
@@ -188,7 +188,7 @@ class EndSession(_Move, frozen=True, kw_only=True):
     """Whether its task is open again, for whoever takes it next."""
 
 
-class Close(_Move, frozen=True, kw_only=True):
+class Close(_SchedulerAction, frozen=True, kw_only=True):
     """Call a task done whose work is on its target, where no session can do it any more."""
 
     task: int
@@ -197,14 +197,14 @@ class Close(_Move, frozen=True, kw_only=True):
     landed: str
 
 
-class Reopen(_Move, frozen=True, kw_only=True):
+class Reopen(_SchedulerAction, frozen=True, kw_only=True):
     """Open a task again: nobody brings it on although its status says so, or what stood in its way is done."""
 
     task: int
     reason: str
 
 
-class Wait(_Move, frozen=True, kw_only=True):
+class Wait(_SchedulerAction, frozen=True, kw_only=True):
     """Nothing can be done for a task now. Task 0 is the project as a whole."""
 
     task: int
@@ -214,16 +214,16 @@ class Wait(_Move, frozen=True, kw_only=True):
     """When to look again, where a time is known."""
 
 
-Move = (
+SchedulerAction = (
     Start
     | Continue
     | Queue
     | Withdraw
-    | Turn
+    | RunQueue
     | AskReview
     | Escalate
     | Block
-    | CreateParts
+    | CreateSubtasks
     | RejectPlan
     | EndSession
     | Close
@@ -232,12 +232,12 @@ Move = (
 )
 
 
-def next_time(moves: tuple[Move, ...]) -> str:
+def next_time(moves: tuple[SchedulerAction, ...]) -> str:
     """The earliest time at which something may go on by itself; empty when no time is known."""
     times = [move.until for move in moves if isinstance(move, Wait) and move.until]
     return min(times, default="")
 
 
-def can_go_on(moves: tuple[Move, ...]) -> bool:
+def can_go_on(moves: tuple[SchedulerAction, ...]) -> bool:
     """Whether anything is left that does not wait for a person, for others or for ever."""
     return any(not isinstance(move, Wait) or move.until for move in moves)

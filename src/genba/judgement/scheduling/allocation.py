@@ -8,12 +8,12 @@ import msgspec
 
 from genba.domain.fleet.records import FleetSession, Purpose, WaitsFor
 from genba.domain.tasks.task import Task
-from genba.judgement.scheduling.actions import Move, Start, Wait, WaitReason
-from genba.judgement.scheduling.capacity import Capacity, Full
+from genba.judgement.scheduling.actions import SchedulerAction, Start, Wait, WaitReason
+from genba.judgement.scheduling.capacity import Capacity, NoCapacity
 from genba.judgement.scheduling.critical_path import Rank, chains, rank, steps_aged
 from genba.judgement.scheduling.overlap import FREE, Price, Writer, price
 from genba.judgement.scheduling.scheduler_view import SchedulerView
-from genba.judgement.scheduling.starting import begin
+from genba.judgement.scheduling.starting import start_task
 
 WRITING = (Purpose.WORK, Purpose.INTEGRATE)
 _BY_ORDER = attrgetter("order")
@@ -47,7 +47,9 @@ class Candidate:
         return (self.urgency[0], round(self.price.known, 3), *self.urgency[1:])
 
 
-def give_away(at: SchedulerView, capacity: Capacity, starts: list[Start], plain: list[Task]) -> Iterator[Move]:
+def allocate(
+    at: SchedulerView, capacity: Capacity, starts: list[Start], plain: list[Task]
+) -> Iterator[SchedulerAction]:
     """Each of the sessions that could begin: it begins, or it waits and says why."""
     if (full := capacity.anybody()) is not None:
         numbers = (*(start.task for start in starts), *(task.number for task in plain))
@@ -63,7 +65,7 @@ def give_away(at: SchedulerView, capacity: Capacity, starts: list[Start], plain:
             return
         while waiting and len(window) < _WINDOW:
             one = waiting.popleft()
-            move = one.start or begin(at, one.task)
+            move = one.start or start_task(at, one.task)
             if not isinstance(move, Start):
                 yield move
                 continue
@@ -87,7 +89,7 @@ def give_away(at: SchedulerView, capacity: Capacity, starts: list[Start], plain:
                 one.add((more,))
 
 
-def _begun(at: SchedulerView, capacity: Capacity, best: Candidate) -> Move:
+def _begun(at: SchedulerView, capacity: Capacity, best: Candidate) -> SchedulerAction:
     assert best.start is not None  # noqa: S101  (whoever is in the window has been looked at)
     agent, provider = best.start.agent, best.start.provider
     if (full := capacity.refusal(agent, provider)) is not None:
@@ -99,7 +101,7 @@ def _begun(at: SchedulerView, capacity: Capacity, best: Candidate) -> Move:
     return msgspec.structs.replace(best.start, price=best.price.value)
 
 
-def _waits_for_long(at: SchedulerView, best: Candidate, begun: Move) -> bool:
+def _waits_for_long(at: SchedulerView, best: Candidate, begun: SchedulerAction) -> bool:
     """One that waits for long keeps its paths free: who comes after it does not begin in its place."""
     overlaps = isinstance(begun, Wait) and begun.kind is WaitReason.OVERLAP
     return overlaps and steps_aged(best.task, at.now, at.settings.work.ageing_hours) > 0
@@ -135,5 +137,5 @@ def _writer(at: SchedulerView, session: FleetSession) -> Writer | None:
     )
 
 
-def _full(one: Candidate, full: Full) -> Wait:
+def _full(one: Candidate, full: NoCapacity) -> Wait:
     return Wait(task=one.task.number, kind=full.kind, why=full.why, until=full.until)

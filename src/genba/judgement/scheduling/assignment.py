@@ -31,7 +31,7 @@ class Assignable(Protocol):
     def phases(self) -> tuple[Phase, ...]: ...
 
 
-class Able(Protocol):
+class Capable(Protocol):
     """What decides whether an agent takes a task."""
 
     @property
@@ -45,58 +45,60 @@ class Assignment(msgspec.Struct, frozen=True):
     why: str
 
 
-class Nobody(msgspec.Struct, frozen=True):
+class NoAgent(msgspec.Struct, frozen=True):
     """There is no agent for it."""
 
     why: str
 
 
-class LeftTo(Nobody, frozen=True):
+class LeftToPerson(NoAgent, frozen=True):
     """A person has it, and no agent takes it."""
 
 
-class LeftOpen(msgspec.Struct, frozen=True):
+class PhaseCompleted(msgspec.Struct, frozen=True):
     """An agent completed its phase and left the task open, and no other agent takes it until a person names one."""
 
     why: str
     command: str
 
 
-def taker(
-    task: Assignable, agents: Sequence[Able], default: str, stages: tuple[str, ...] = ()
-) -> Assignment | Nobody | LeftOpen:
+def assign_next(
+    task: Assignable, agents: Sequence[Capable], default: str, stages: tuple[str, ...] = ()
+) -> Assignment | NoAgent | PhaseCompleted:
     """Who goes on with a task: whoever `assign` names, but no agent that has completed its phase of it."""
     found = assign(task, agents, default, stages)
-    if isinstance(found, Nobody):
+    if isinstance(found, NoAgent):
         waits = task.phases and not task.assignee and not stages
         return _left_open(task, task.phases[-1]) if waits else found
-    return left_open_by(task, found.agent) or found
+    return phase_completed_by(task, found.agent) or found
 
 
-def left_open_by(task: Assignable, agent: str) -> LeftOpen | None:
+def phase_completed_by(task: Assignable, agent: str) -> PhaseCompleted | None:
     """Why an agent does not go on with a task: it has completed its phase of it, and the task stayed open."""
     last = next((phase for phase in reversed(task.phases) if phase.agent == agent), None)
     return None if last is None else _left_open(task, last)
 
 
-def _left_open(task: Assignable, last: Phase) -> LeftOpen:
+def _left_open(task: Assignable, last: Phase) -> PhaseCompleted:
     why = f"{last.agent} completed its phase with {last.commit[:7]} and left it open"
-    return LeftOpen(why, f"genba task edit {task.number} --assignee AGENT")
+    return PhaseCompleted(why, f"genba task edit {task.number} --assignee AGENT")
 
 
-def assign(task: Assignable, agents: Sequence[Able], default: str, stages: tuple[str, ...] = ()) -> Assignment | Nobody:
+def assign(
+    task: Assignable, agents: Sequence[Capable], default: str, stages: tuple[str, ...] = ()
+) -> Assignment | NoAgent:
     """The first agent to try a task. Where its type has stages, that is the agent of the stage it is at."""
     names = [agent.name for agent in agents]
     if stages:
         return _at_stage(task, stages, names)
     if task.assignee.startswith(PERSON):
         why = f"it is assigned to {task.assignee}, a person: an agent takes it once it is assigned to one"
-        return LeftTo(f"{why}  genba task edit {task.number} --assignee AGENT")
+        return LeftToPerson(f"{why}  genba task edit {task.number} --assignee AGENT")
     if task.assignee:
         if task.assignee in names:
             return Assignment(task.assignee, "it is assigned to it")
         why = f'it is assigned to "{task.assignee}", and {_NONE}'
-        return Nobody(f"{why}  genba agent check {task.assignee}")
+        return NoAgent(f"{why}  genba agent check {task.assignee}")
     best = max(agents, key=lambda agent: (_fit(agent, task), agent.name == default), default=None)
     if best is not None and _fit(best, task):
         fits = [word for word in dict.fromkeys((task.type, *task.labels)) if word in best.capabilities]
@@ -104,21 +106,21 @@ def assign(task: Assignable, agents: Sequence[Able], default: str, stages: tuple
     return named(default, names, "work.agent")
 
 
-def _at_stage(task: Assignable, stages: tuple[str, ...], names: Collection[str]) -> Assignment | Nobody:
+def _at_stage(task: Assignable, stages: tuple[str, ...], names: Collection[str]) -> Assignment | NoAgent:
     stage = stage_after(stages, {phase.agent for phase in task.phases})
     if not stage:
-        return Nobody(f"all of its stages are complete, and the last one left it open  genba task show {task.number}")
+        return NoAgent(f"all of its stages are complete, and the last one left it open  genba task show {task.number}")
     if stage in names:
         return Assignment(stage, f"stage {stages.index(stage) + 1} of {len(stages)} is its own")
-    return Nobody(f'it is at the stage of "{stage}", and {_NONE}  genba agent check {stage}')
+    return NoAgent(f'it is at the stage of "{stage}", and {_NONE}  genba agent check {stage}')
 
 
-def named(agent: str, names: Collection[str], setting: str) -> Assignment | Nobody:
+def named(agent: str, names: Collection[str], setting: str) -> Assignment | NoAgent:
     """The agent that a setting names, if there is one."""
     if agent in names:
         return Assignment(agent, f"{setting} says so")
     near = did_you_mean(agent, names)
-    return Nobody(f'{setting} names "{agent}", and {_NONE}{f"; {near}" if near else ""}  genba agent check {agent}')
+    return NoAgent(f'{setting} names "{agent}", and {_NONE}{f"; {near}" if near else ""}  genba agent check {agent}')
 
 
 def reviewers(wanted: str, configured: str, agents: Sequence[Agent], authors: Collection[str]) -> tuple[str, ...]:
@@ -136,6 +138,6 @@ def no_reviewer(configured: str, agents: Sequence[Agent]) -> str:
     return f'review.agent names "{configured}", {_NONE}, and no other agent can do "review"'
 
 
-def _fit(agent: Able, task: Assignable) -> int:
+def _fit(agent: Capable, task: Assignable) -> int:
     """How many words of a task are capabilities of an agent."""
     return len({task.type, *task.labels} & set(agent.capabilities))

@@ -22,11 +22,11 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
 
 
-class GivenUp(msgspec.Struct, frozen=True):
+class NoAttemptLeft(msgspec.Struct, frozen=True):
     reason: str
 
 
-def told(error: GenbaError) -> str:
+def error_text(error: GenbaError) -> str:
     """An error as the reason of a session: one that trying again cannot help says so."""
     hopeless = isinstance(error, ConfigurationError | NotFoundError | UsageError)
     return f"{HOPELESS}{error.message}" if hopeless else error.message
@@ -34,16 +34,16 @@ def told(error: GenbaError) -> str:
 
 def next_attempt(
     first: str, failures: Sequence[FleetSession], known: Collection[str], settings: AttemptSettings
-) -> Attempt | GivenUp:
+) -> Attempt | NoAttemptLeft:
     """The agent of the next attempt. `failures` are those of this purpose, oldest first; `known` who can be started."""
     if not failures:
         return Attempt(agent=first)
     last = failures[-1]
     if last.reason.startswith(HOPELESS):
-        return GivenUp(f"{last.agent} cannot be run: {last.reason.removeprefix(HOPELESS)}")
+        return NoAttemptLeft(f"{last.agent} cannot be run: {last.reason.removeprefix(HOPELESS)}")
     count = len(failures)
     if count >= settings.max:
-        return GivenUp(f"{count} of {settings.max} attempts failed{_in_all(failures)}")
+        return NoAttemptLeft(f"{count} of {settings.max} attempts failed{_in_all(failures)}")
     not_before = later(last.ended_at, backoff(count, settings))
     for agent in dict.fromkeys((first, *settings.alternates)):
         tried = sum(failure.agent == agent for failure in failures)
@@ -51,7 +51,7 @@ def next_attempt(
             why = f"attempt {count + 1}: {last.agent} ended {last.outcome or 'without a result'}"
             return Attempt(agent=agent, since=last.ended_at, not_before=not_before, why=why)
     failed = f"{count} attempt{'' if count == 1 else 's'} failed{_in_all(failures)}"
-    return GivenUp(f"{failed}, and no other agent is left to try")
+    return NoAttemptLeft(f"{failed}, and no other agent is left to try")
 
 
 def _in_all(failures: Sequence[FleetSession]) -> str:

@@ -16,21 +16,21 @@ from genba.judgement.scheduling.actions import (
     Continue,
     EndSession,
     Escalate,
-    Move,
     Reopen,
+    RunQueue,
+    SchedulerAction,
     Start,
-    Turn,
     Wait,
     WaitReason,
     Withdraw,
     WorkerContext,
 )
-from genba.judgement.scheduling.allocation import give_away
+from genba.judgement.scheduling.allocation import allocate
 from genba.judgement.scheduling.capacity import Capacity
 from genba.judgement.scheduling.critical_path import circles, waits_for
 from genba.judgement.scheduling.scheduler_view import SchedulerView
-from genba.judgement.scheduling.starting import begin
-from genba.judgement.scheduling.waiting_sessions import ABORTED, after_single_session, go_on
+from genba.judgement.scheduling.starting import start_task
+from genba.judgement.scheduling.waiting_sessions import ABORTED, after_single_session, next_for_session
 from genba.judgement.timestamps import holds_off, later
 
 _COMPLETED, _FAILED = "completed", "failed"
@@ -38,12 +38,12 @@ _FOR_A_PERSON = (WaitReason.PERSON, WaitReason.PULL_REQUEST, WaitReason.HELD, Wa
 _OPEN_ENTRIES = (EntryStatus.QUEUED, EntryStatus.STUCK)
 
 
-def moves(field: FleetSnapshot, settings: FleetSettings, me: WorkerContext) -> tuple[Move, ...]:
+def scheduler_actions(field: FleetSnapshot, settings: FleetSettings, me: WorkerContext) -> tuple[SchedulerAction, ...]:
     """Everything that can be done now, and for the rest why not. What brings work home comes first."""
-    return tuple(_Look(SchedulerView(field, settings, me)).all())
+    return tuple(_Scheduler(SchedulerView(field, settings, me)).all())
 
 
-class _Look:
+class _Scheduler:
     """One look at the field."""
 
     def __init__(self, at: SchedulerView) -> None:
@@ -53,7 +53,7 @@ class _Look:
         self.told: set[int] = set()
         """Tasks that have a move, or a reason to wait."""
 
-    def all(self) -> Iterator[Move]:
+    def all(self) -> Iterator[SchedulerAction]:
         if self.field.stopping:
             why = "everybody is told to park  genba resume"
             yield Wait(task=0, kind=WaitReason.STOPPING, why=why)
@@ -68,7 +68,7 @@ class _Look:
         yield from rest
         yield from self._standstill([*found, *rest])
 
-    def _decided(self) -> Iterator[Move]:
+    def _decided(self) -> Iterator[SchedulerAction]:
         onward: list[tuple[Task, FleetSession, Continue]] = []
         for number, task in self.field.tasks.items():
             live = self.at.live(number)
@@ -79,7 +79,7 @@ class _Look:
             self.told.add(number)
             if live[0].status == "running":
                 continue
-            move = go_on(self.at, task, live[0])
+            move = next_for_session(self.at, task, live[0])
             if isinstance(move, Continue):
                 onward.append((task, live[0], move))
             else:
@@ -89,19 +89,19 @@ class _Look:
 
     # ── sessions that wait ───────────────────────────────────────────────────────────────────────────────────────────
 
-    def _superseded(self, live: list[FleetSession]) -> Iterator[Move]:
+    def _superseded(self, live: list[FleetSession]) -> Iterator[SchedulerAction]:
         """A task has one session: what else waits for it never goes on."""
         for other in live[1:]:
             if other.status != "running":
                 reason = f"{live[0].run} took its place"
                 yield EndSession(run=other.run, task=other.task, part=other.part, outcome=ABORTED, reason=reason)
 
-    def _continued(self, onward: list[tuple[Task, FleetSession, Continue]]) -> Iterator[Move]:
+    def _continued(self, onward: list[tuple[Task, FleetSession, Continue]]) -> Iterator[SchedulerAction]:
         """Landed work first, since others wait for it; then by number, the older first."""
         for task, session, move in sorted(onward, key=lambda one: (one[2].asks, one[0].number)):
             yield self._admitted(task, session, move)
 
-    def _admitted(self, task: Task, session: FleetSession, move: Continue) -> Move:
+    def _admitted(self, task: Task, session: FleetSession, move: Continue) -> SchedulerAction:
         wait = self._refused(task, session, move)
         if wait is not None:
             return wait
@@ -111,7 +111,7 @@ class _Look:
             self.capacity.take_worker()
         return move
 
-    def _refused(self, task: Task, session: FleetSession, move: Continue) -> Move | None:
+    def _refused(self, task: Task, session: FleetSession, move: Continue) -> SchedulerAction | None:
         if not self.at.is_mine(session):
             return Wait(task=task.number, kind=WaitReason.ELSEWHERE, why=f"{session.executor} goes on with it")
         if not move.asks:
@@ -138,7 +138,7 @@ class _Look:
             return Wait(task=task.number, kind=WaitReason.PAUSED, why="the project is paused  genba resume")
         return None
 
-    def _unless_held(self, task: Task, move: Move) -> Move:
+    def _unless_held(self, task: Task, move: SchedulerAction) -> SchedulerAction:
         """A held task stays as it is; only a session that cannot go on is ended all the same."""
         if isinstance(move, EndSession) or self.at.held(task) is None:
             return move
@@ -146,7 +146,7 @@ class _Look:
 
     # ── tasks that are ready ─────────────────────────────────────────────────────────────────────────────────────────
 
-    def _begun(self) -> Iterator[Move]:
+    def _begun(self) -> Iterator[SchedulerAction]:
         starts: list[Start] = []
         plain: list[Task] = []
         for number in dict.fromkeys(self.at.ready()):
@@ -160,17 +160,17 @@ class _Look:
                 yield halted
             elif is_plain:
                 plain.append(task)
-            elif not isinstance(move := begin(self.at, task), Start):
+            elif not isinstance(move := start_task(self.at, task), Start):
                 yield move
             elif halted is not None:
                 yield halted
             else:
                 starts.append(move)
-        yield from give_away(self.at, self.capacity, starts, plain)
+        yield from allocate(self.at, self.capacity, starts, plain)
 
     # ── the merge queue ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _withdrawn(self) -> Iterator[Move]:
+    def _withdrawn(self) -> Iterator[SchedulerAction]:
         for entry in self.field.entries:
             if entry.status in _OPEN_ENTRIES and (why := self._out_of_place(entry)):
                 yield Withdraw(entry=entry.id, task=entry.task, reason=why)
@@ -189,7 +189,7 @@ class _Look:
             return "another commit was verified meanwhile"
         return ""
 
-    def _turns(self) -> Iterator[Move]:
+    def _turns(self) -> Iterator[SchedulerAction]:
         by_target: dict[str, list[MergeEntry]] = {}
         for entry in self.field.entries:
             if not entry.status.ended and not self._out_of_place(entry):
@@ -198,7 +198,7 @@ class _Look:
             if self._turns_already(target, entries):
                 continue
             if not all(holds_off(self.field.now, _tried(entry), self._tried_again(entry)) for entry in entries):
-                yield Turn(target=target)
+                yield RunQueue(target=target)
             else:
                 soonest = min(entries, key=self._tried_again)
                 why = f"{target} cannot be moved: {soonest.detail}  genba queue"
@@ -217,7 +217,7 @@ class _Look:
 
     # ── what is left ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _without_session(self, task: Task) -> Move | None:
+    def _without_session(self, task: Task) -> SchedulerAction | None:
         if task.status is TaskStatus.IN_PROGRESS:
             return Reopen(task=task.number, reason="it is in progress, and no session works on it")
         if task.status is TaskStatus.REVIEW:
@@ -232,7 +232,7 @@ class _Look:
             return Reopen(task=task.number, reason="there is budget again")
         return None
 
-    def _left_in_review(self, task: Task) -> Move | None:
+    def _left_in_review(self, task: Task) -> SchedulerAction | None:
         """Work that is verified, and that no session brings home: it is done if it has landed, and else tried anew."""
         last = self.at.last_work(task.number)
         entry = self.at.entry(last.run) if last is not None else None
@@ -251,14 +251,14 @@ class _Look:
         return None
 
     def _spent_up(self, task: Task) -> bool:
-        return spending.spent_up(self.field, self.at.settings, task)
+        return spending.task_budget_used_up(self.field, self.at.settings, task)
 
-    def _told(self, move: Move | None) -> Iterator[Move]:
+    def _told(self, move: SchedulerAction | None) -> Iterator[SchedulerAction]:
         if move is not None:
             self.told.add(getattr(move, "task", 0))
             yield move
 
-    def _once(self, move: Move) -> Move:
+    def _once(self, move: SchedulerAction) -> SchedulerAction:
         """Nobody is asked twice about the same."""
         if not isinstance(move, Escalate):
             return move
@@ -270,7 +270,7 @@ class _Look:
         )
         return Wait(task=move.task, kind=WaitReason.PERSON, why=f"{asked.question}  {command}")
 
-    def _project_wide(self) -> Iterator[Move]:
+    def _project_wide(self) -> Iterator[SchedulerAction]:
         """What holds up everything, once for the project."""
         if self.field.paused:
             yield Wait(task=0, kind=WaitReason.PAUSED, why="the project is paused  genba resume")
@@ -285,7 +285,7 @@ class _Look:
         if full is not None and full.kind is WaitReason.RESOURCES:
             yield Wait(task=0, kind=full.kind, why=full.why)
 
-    def _the_rest(self, kind: WaitReason | None = None, why: str = "") -> Iterator[Move]:
+    def _the_rest(self, kind: WaitReason | None = None, why: str = "") -> Iterator[SchedulerAction]:
         """A reason for every task that nothing is done for."""
         left = [task for number, task in self.field.tasks.items() if number not in self.told and not task.status.ended]
         if kind is not None:
@@ -298,7 +298,7 @@ class _Look:
         caught = {number for circle in round_and_round for number in circle}
         yield from (self._reason(task) for task in left if task.number not in caught)
 
-    def _circle(self, circle: tuple[int, ...]) -> Iterator[Move]:
+    def _circle(self, circle: tuple[int, ...]) -> Iterator[SchedulerAction]:
         shown = " → ".join(f"#{number}" for number in (*circle, circle[0]))
         first = self.field.tasks[circle[0]]
         command = f"genba task depend {circle[0]} --remove {circle[1 % len(circle)]}"
@@ -347,7 +347,7 @@ class _Look:
             why = f"its work is verified, and waits on {last.branch}  genba run --resume {last.run}"
         return Wait(task=number, kind=WaitReason.PERSON, why=why)
 
-    def _standstill(self, found: list[Move]) -> Iterator[Move]:
+    def _standstill(self, found: list[SchedulerAction]) -> Iterator[SchedulerAction]:
         """Nothing runs, nothing begins, and no time is known at which something does: a person must come."""
         if self.at.running or self.at.me.running or any(not isinstance(move, Wait) or move.until for move in found):
             return

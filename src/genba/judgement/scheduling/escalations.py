@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from genba.domain.fleet.records import (
+    Cost,
     EntryStatus,
     Escalation,
     EscalationKind,
@@ -13,7 +14,6 @@ from genba.domain.fleet.records import (
     MergeEntry,
     Plan,
     Review,
-    Spent,
 )
 from genba.domain.tasks.task import Blocker, BlockerKind, Task, TaskStatus
 from genba.judgement.language.sentences import in_language, output_in
@@ -131,7 +131,7 @@ def _escalate(
     evidence: dict[str, Any],
 ) -> Escalate:
     """A task that is in review cannot be blocked: it stays there, and waits for the person."""
-    spent = at.field.ledger.by_task.get(task.number, Spent())
+    spent = at.field.ledger.by_task.get(task.number, Cost())
     values: dict[str, Any] = {"cost_usd": spent.cost_usd, "tokens": spent.tokens}
     if session is not None:
         values |= {"branch": session.branch, "agent": session.agent}

@@ -57,7 +57,7 @@ class PlanLimits(msgspec.Struct, frozen=True, kw_only=True):
     """True when a person enabled goals that run programs for it."""
 
 
-class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _RawSubtask(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     key: str
     title: str
     body: str = ""
@@ -70,7 +70,7 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class _Proposal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    subtasks: tuple[_Part, ...]
+    subtasks: tuple[_RawSubtask, ...]
     summary: str = ""
     status: str = ""
     question: str = ""
@@ -178,7 +178,7 @@ def _whole(read: _Proposal, task: Task, limits: PlanLimits) -> Iterator[Problem]
         yield Problem("", "summary", _too_long(read.summary, _SUMMARY))
 
 
-def _names(parts: Sequence[_Part], task: Task, limits: PlanLimits) -> Iterator[Problem]:
+def _names(parts: Sequence[_RawSubtask], task: Task, limits: PlanLimits) -> Iterator[Problem]:
     """Keys and titles that stand twice."""
     keys: dict[str, int] = {}
     titles = {_folded(title): "a part that is there already" for title in limits.titles}
@@ -192,7 +192,7 @@ def _names(parts: Sequence[_Part], task: Task, limits: PlanLimits) -> Iterator[P
         titles.setdefault(title, f"subtasks[{at}] already")
 
 
-def _part(part: _Part, task: Task, limits: PlanLimits) -> Iterator[tuple[str, str, str]]:
+def _part(part: _RawSubtask, task: Task, limits: PlanLimits) -> Iterator[tuple[str, str, str]]:
     """What is wrong with one part by itself: where, what, and what would be right."""
     if not _KEY.fullmatch(part.key):
         yield "key", f'"{part.key[:60]}" is not a key', "small letters, digits, - and _, at most 40: login-form"
@@ -234,7 +234,7 @@ def _wrong_scope(pattern: str) -> str:
     return ""
 
 
-def _goals(part: _Part, at: int, limits: PlanLimits) -> tuple[tuple[Goal, ...], list[Problem]]:
+def _goals(part: _RawSubtask, at: int, limits: PlanLimits) -> tuple[tuple[Goal, ...], list[Problem]]:
     """The goals of a part as the house knows them; each problem with its place."""
     where = f"subtasks[{at}].goals"
     if len(part.goals) > _GOALS:
@@ -277,7 +277,7 @@ def _wrong_goal(goal: Goal) -> str:
     return ""
 
 
-def _order(parts: Sequence[_Part]) -> Iterator[Problem]:
+def _order(parts: Sequence[_RawSubtask]) -> Iterator[Problem]:
     """Dependencies on what is not there, and circles, each named once."""
     keys = {part.key for part in parts}
     for at, part in enumerate(parts):
@@ -311,7 +311,7 @@ def find_circle(waits: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     return ()
 
 
-def _subtask(part: _Part, goals: tuple[Goal, ...]) -> Subtask:
+def _subtask(part: _RawSubtask, goals: tuple[Goal, ...]) -> Subtask:
     return Subtask(
         key=part.key,
         title=part.title.strip(),
@@ -355,12 +355,12 @@ def plan_lines(plan: Plan, width: int = 100) -> tuple[str, ...]:
         mark, below = ("└─", "  ") if last else ("├─", "│ ")
         words = [word for word in (part.type, str(part.priority), part.assignee and f"for {part.assignee}") if word]
         lines.append(_cut(f"{mark} {part.key:<{across}}  {_flat(part.title)}  ({', '.join(words)})", width))
-        for name, message in _told(part):
+        for name, message in _subtask_lines(part):
             lines.append(_cut(f"{below} {'':<{across}}  {name:<7}{_flat(message)}", width))
     return tuple(lines)
 
 
-def _told(part: Subtask) -> Iterator[tuple[str, str]]:
+def _subtask_lines(part: Subtask) -> Iterator[tuple[str, str]]:
     if part.depends_on:
         yield "after", ", ".join(part.depends_on)
     if part.scope:

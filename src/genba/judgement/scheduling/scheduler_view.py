@@ -23,7 +23,7 @@ DECIDED = ("answered", "approved", "rejected")
 _WORKS = (Purpose.WORK, Purpose.INTEGRATE)
 
 
-def line_of(field: FleetSnapshot, task: Task) -> list[Task]:
+def ancestors(field: FleetSnapshot, task: Task) -> list[Task]:
     """The task, what it is a part of, and so on up; what a review judges is above it as well."""
     found, above = [task], task.parent if task.parent is not None else task.review_of
     seen = {task.number}
@@ -38,7 +38,7 @@ def held_by(field: FleetSnapshot, task: Task) -> int | None:
     """The task that somebody holds: this one, or one above it."""
     if not field.held:
         return None
-    return next((one.number for one in line_of(field, task) if one.number in field.held), None)
+    return next((one.number for one in ancestors(field, task) if one.number in field.held), None)
 
 
 class SchedulerView:
@@ -53,7 +53,7 @@ class SchedulerView:
     # ── tasks ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def line(self, task: Task) -> list[Task]:
-        return line_of(self.field, task)
+        return ancestors(self.field, task)
 
     def held(self, task: Task) -> int | None:
         return held_by(self.field, task)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from genba.definitions.project.work_sections import BudgetSettings, FleetSettings
-from genba.domain.fleet.records import Escalation, EscalationKind, FleetSnapshot, Spent
+from genba.domain.fleet.records import Cost, Escalation, EscalationKind, FleetSnapshot
 from genba.domain.tasks.task import Task
 from genba.judgement.timestamps import next_day
 
@@ -49,7 +49,7 @@ def budgets(field: FleetSnapshot, settings: FleetSettings, task: Task, agent: st
     if of_task is not None:
         yield of_task
     if limits.agent_day_usd is not None:
-        spent = ledger.by_agent_today.get(agent, Spent()).cost_usd
+        spent = ledger.by_agent_today.get(agent, Cost()).cost_usd
         yield Budget(
             scope=AGENT,
             spent=spent,
@@ -77,7 +77,7 @@ def reached(field: FleetSnapshot, settings: FleetSettings, task: Task, agent: st
     return next((budget for budget in budgets(field, settings, task, agent) if budget.reached), None)
 
 
-def spent_up(field: FleetSnapshot, settings: FleetSettings, task: Task) -> bool:
+def task_budget_used_up(field: FleetSnapshot, settings: FleetSettings, task: Task) -> bool:
     """Whether the budget of a task is used up, whoever works on it."""
     found = _of_task(field, settings.budget, task)
     return found is not None and found.reached
@@ -92,7 +92,7 @@ def _of_task(field: FleetSnapshot, limits: BudgetSettings, task: Task) -> Budget
     limit = task.budget_usd if task.budget_usd else limits.task_usd
     if limit is None:
         return None
-    spent = field.ledger.by_task.get(task.number, Spent()).cost_usd
+    spent = field.ledger.by_task.get(task.number, Cost()).cost_usd
     for escalation in field.escalations:
         limit = max(limit, _granted(escalation, task))
     hint = f"genba task edit {task.number} --budget {max(spent, limit) * 2:.4g}"

@@ -8,19 +8,27 @@ from genba.domain.sessions.outcomes import Outcome
 from genba.domain.tasks.task import Blocker, BlockerKind, Task, TaskStatus
 from genba.judgement.language.sentences import in_language
 from genba.judgement.scheduling import escalations, spending
-from genba.judgement.scheduling.actions import Block, CreateParts, Move, RejectPlan, Start, Wait, WaitReason
+from genba.judgement.scheduling.actions import (
+    Block,
+    CreateSubtasks,
+    RejectPlan,
+    SchedulerAction,
+    Start,
+    Wait,
+    WaitReason,
+)
 from genba.judgement.scheduling.assignment import (
     Assignment,
-    LeftOpen,
-    LeftTo,
-    Nobody,
+    LeftToPerson,
+    NoAgent,
+    PhaseCompleted,
     assign,
-    left_open_by,
+    assign_next,
     named,
+    phase_completed_by,
     reviewers,
-    taker,
 )
-from genba.judgement.scheduling.attempts import Attempt, GivenUp, next_attempt
+from genba.judgement.scheduling.attempts import Attempt, NoAttemptLeft, next_attempt
 from genba.judgement.scheduling.scheduler_view import SchedulerView
 from genba.judgement.timestamps import holds_off
 
@@ -28,7 +36,7 @@ _CAME_BACK = (Outcome.ABORTED, Outcome.INCOMPLETE)
 """Outcomes of a session that landed the parts of a task, where only a worker can go on."""
 
 
-def begin(at: SchedulerView, task: Task) -> Move:
+def start_task(at: SchedulerView, task: Task) -> SchedulerAction:
     """The one move for a ready task that no session works on."""
     if task.review_of is not None:
         return _review(at, task)
@@ -50,31 +58,33 @@ def begin(at: SchedulerView, task: Task) -> Move:
 # ── work ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _assigned(at: SchedulerView, task: Task, purpose: Purpose) -> Move:
+def _assigned(at: SchedulerView, task: Task, purpose: Purpose) -> SchedulerAction:
     stages = at.stages(task)
-    found = taker(task, at.me.agents, at.settings.work.agent, stages)
-    if isinstance(found, Nobody):
-        kind = WaitReason.PERSON if isinstance(found, LeftTo) else WaitReason.AGENT
+    found = assign_next(task, at.me.agents, at.settings.work.agent, stages)
+    if isinstance(found, NoAgent):
+        kind = WaitReason.PERSON if isinstance(found, LeftToPerson) else WaitReason.AGENT
         return Wait(task=task.number, kind=kind, why=found.why)
-    if isinstance(found, LeftOpen):
+    if isinstance(found, PhaseCompleted):
         return _waits_for_a_person(task, found)
     return _try(at, task, purpose, found.agent, found.why)
 
 
-def _waits_for_a_person(task: Task, left: LeftOpen) -> Wait:
+def _waits_for_a_person(task: Task, left: PhaseCompleted) -> Wait:
     why = f"{left.why}: say who goes on  {left.command}"
     return Wait(task=task.number, kind=WaitReason.PERSON, why=why)
 
 
-def _unless_left_open(at: SchedulerView, task: Task, found: Assignment) -> Move:
+def _unless_left_open(at: SchedulerView, task: Task, found: Assignment) -> SchedulerAction:
     """The next attempt of this agent; a wait where it completed its phase and the task stayed open."""
-    left = left_open_by(task, found.agent)
+    left = phase_completed_by(task, found.agent)
     if left is not None:
         return _waits_for_a_person(task, left)
     return _try(at, task, Purpose.INTEGRATE, found.agent, found.why)
 
 
-def _try(at: SchedulerView, task: Task, purpose: Purpose, first: str, why: str, gap: Feedback | None = None) -> Move:
+def _try(
+    at: SchedulerView, task: Task, purpose: Purpose, first: str, why: str, gap: Feedback | None = None
+) -> SchedulerAction:
     failures = at.failures(task.number, purpose)
     manages = first in at.managers
     alike = [agent.name for agent in at.me.agents if agent.manages is manages]
@@ -82,17 +92,19 @@ def _try(at: SchedulerView, task: Task, purpose: Purpose, first: str, why: str, 
     if purpose in (Purpose.WORK, Purpose.INTEGRATE) and at.stages(task):  # a stage is its agent's own
         settings = msgspec.structs.replace(settings, alternates=(), per_agent=settings.max)
     found = next_attempt(first, failures, alike, settings)
-    if isinstance(found, GivenUp) and at.is_managed(task):
+    if isinstance(found, NoAttemptLeft) and at.is_managed(task):
         return Block(
             task=task.number,
             blocker=Blocker(BlockerKind.FAILED, in_language(at.settings.workflow.language, found.reason)),
         )
-    if isinstance(found, GivenUp):
+    if isinstance(found, NoAttemptLeft):
         return escalations.attempts(at, task, found.reason, failures)
     return _start(at, task, purpose, found, why, gap)
 
 
-def _start(at: SchedulerView, task: Task, purpose: Purpose, chosen: Attempt, why: str, gap: Feedback | None) -> Move:
+def _start(
+    at: SchedulerView, task: Task, purpose: Purpose, chosen: Attempt, why: str, gap: Feedback | None
+) -> SchedulerAction:
     if holds_off(at.now, chosen.since, chosen.not_before):
         message = f"{chosen.why}; it is tried again in a while"
         return Wait(task=task.number, kind=WaitReason.BACKOFF, why=message, until=chosen.not_before)
@@ -118,7 +130,7 @@ def _start(at: SchedulerView, task: Task, purpose: Purpose, chosen: Attempt, why
 # ── managers ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _brought_home(at: SchedulerView, task: Task, manager: FleetSession) -> Move:
+def _brought_home(at: SchedulerView, task: Task, manager: FleetSession) -> SchedulerAction:
     """The parts of a task are there: its manager lands them, and no agent is asked.
 
     A manager does not work itself: what came back goes to a worker.
@@ -128,12 +140,12 @@ def _brought_home(at: SchedulerView, task: Task, manager: FleetSession) -> Move:
     if manager.agent in at.managers and not came_back:
         return _unless_left_open(at, task, Assignment(manager.agent, "its manager says that its parts are there"))
     worker = _worker_for(at, task)
-    if isinstance(worker, Nobody):
+    if isinstance(worker, NoAgent):
         return Wait(task=task.number, kind=WaitReason.AGENT, why=f"a manager does not work itself, and {worker.why}")
     return _unless_left_open(at, task, worker)
 
 
-def _worker_for(at: SchedulerView, task: Task) -> Assignment | Nobody:
+def _worker_for(at: SchedulerView, task: Task) -> Assignment | NoAgent:
     """The worker whom the project names for this task; else one that did a part of it."""
     able = [agent for agent in at.me.agents if not agent.manages]
     worker = assign(msgspec.structs.replace(task, assignee=""), able, at.settings.work.agent, at.stages(task))
@@ -154,7 +166,7 @@ def _completed_manager(at: SchedulerView, task: Task) -> FleetSession | None:
     return last if last is not None and last.outcome == Outcome.COMPLETED and ended else None
 
 
-def _all_cancelled(at: SchedulerView, task: Task) -> Move:
+def _all_cancelled(at: SchedulerView, task: Task) -> SchedulerAction:
     why = f"Every part of it was cancelled. Cancel it as well, or add a part: genba task show {task.number}"
     if at.decided(task.number, EscalationKind.STOPPED, parts="cancelled") is not None:
         return Wait(task=task.number, kind=WaitReason.PERSON, why=why)
@@ -175,7 +187,7 @@ def _taken_apart(at: SchedulerView, task: Task) -> bool:
     return task.decompose or task.type in settings.types or any(label in settings.labels for label in task.labels)
 
 
-def _plan(at: SchedulerView, task: Task) -> Move:
+def _plan(at: SchedulerView, task: Task) -> SchedulerAction:
     plan = at.plans.get(task.number)
     if plan is None:
         return _planned(at, task, None)
@@ -186,7 +198,7 @@ def _plan(at: SchedulerView, task: Task) -> Move:
         reason = f"it has {len(plan.subtasks)} parts, and at most {most} are allowed"
         return RejectPlan(plan=plan.id, task=task.number, reason=reason)
     if at.settings.decompose.approval == "auto":
-        return CreateParts(plan=plan.id, task=task.number)
+        return CreateSubtasks(plan=plan.id, task=task.number)
     if at.asked(task.number, EscalationKind.PLAN) is not None:
         return Wait(task=task.number, kind=WaitReason.PERSON, why=f"its plan waits  genba approve {task.number}")
     result = at.decided(task.number, EscalationKind.PLAN, plan=plan.id)
@@ -194,17 +206,17 @@ def _plan(at: SchedulerView, task: Task) -> Move:
         return escalations.plan(at, task, plan)
     if result.status == "rejected":
         return RejectPlan(plan=plan.id, task=task.number, reason=result.answer or "a person rejected it")
-    return CreateParts(plan=plan.id, task=task.number)
+    return CreateSubtasks(plan=plan.id, task=task.number)
 
 
-def _planned(at: SchedulerView, task: Task, gap: Feedback | None) -> Move:
+def _planned(at: SchedulerView, task: Task, gap: Feedback | None) -> SchedulerAction:
     found = named(at.settings.decompose.agent, at.agents, "decompose.agent")
-    if isinstance(found, Nobody):
+    if isinstance(found, NoAgent):
         return Wait(task=task.number, kind=WaitReason.AGENT, why=found.why)
     return _try(at, task, Purpose.PLAN, found.agent, "its parts are planned first", gap)
 
 
-def _again(at: SchedulerView, task: Task, plan: Plan) -> Move:
+def _again(at: SchedulerView, task: Task, plan: Plan) -> SchedulerAction:
     """A rejected plan is made again with the reason, a bounded number of times, then a person decides."""
     made = [session for session in at.sessions.get(task.number, ()) if session.purpose is Purpose.PLAN]
     attempt = max((session.attempt for session in made), default=1)
@@ -223,7 +235,7 @@ def _again(at: SchedulerView, task: Task, plan: Plan) -> Move:
 # ── reviews ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _review(at: SchedulerView, task: Task) -> Move:
+def _review(at: SchedulerView, task: Task) -> SchedulerAction:
     """A task that judges a commit of another one. People are asked, agents are started; an author never judges."""
     parent = at.field.tasks.get(task.review_of or 0)
     review = at.review_of.get(task.number)
@@ -241,14 +253,14 @@ def _review(at: SchedulerView, task: Task) -> Move:
         )
     failures = at.failures(task.number, Purpose.REVIEW)
     found = next_attempt(able[0], failures, able, at.settings.attempts)
-    if isinstance(found, GivenUp):
+    if isinstance(found, NoAttemptLeft):
         return _ask_person(
             at, task, parent, f"Its review came to nothing: {found.reason}. Is the commit what was wanted?"
         )
     return _start(at, task, Purpose.REVIEW, found, f"it reviews #{parent.number}", None)
 
 
-def _ask_person(at: SchedulerView, task: Task, parent: Task, why: str) -> Move:
+def _ask_person(at: SchedulerView, task: Task, parent: Task, why: str) -> SchedulerAction:
     author = next(iter(at.live(parent.number)), None)
     return escalations.review(at, parent, author, task.review_commit, why, at.review_of.get(task.number))
 

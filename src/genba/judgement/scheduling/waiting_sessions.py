@@ -29,9 +29,9 @@ from genba.judgement.scheduling.actions import (
     Close,
     Continue,
     EndSession,
-    Move,
     Queue,
     Reopen,
+    SchedulerAction,
     Wait,
     WaitReason,
 )
@@ -42,14 +42,14 @@ from genba.judgement.tracking.pull_requests import FAILED_CHECKS, waits_for
 from genba.judgement.verification.paths import some
 from genba.judgement.verification.reviews import findings_gap
 from genba.judgement.workflow.handovers import answer_gap
-from genba.judgement.workflow.wake_conditions import woken_by, woken_gap
+from genba.judgement.workflow.wake_conditions import wake_feedback, wake_reason
 
 ABORTED = "aborted"
 _CAUSES = {CONFLICT: Cause.CONFLICT, FAILED_CHECKS: Cause.RED}
 """By what a pull request came back with: why its author goes on."""
 
 
-def go_on(at: SchedulerView, task: Task, session: FleetSession) -> Move:
+def next_for_session(at: SchedulerView, task: Task, session: FleetSession) -> SchedulerAction:
     """The one move for a session that waits. Where its agent cannot be asked, its task is open again."""
     move = _go_on(at, task, session)
     if not isinstance(move, Continue) or not (why := _cannot_ask(at, session, move)):
@@ -68,7 +68,7 @@ def _cannot_ask(at: SchedulerView, session: FleetSession, move: Continue) -> str
     return "a manager does not work itself" if lands and move.gap is not None else ""
 
 
-def _go_on(at: SchedulerView, task: Task, session: FleetSession) -> Move:
+def _go_on(at: SchedulerView, task: Task, session: FleetSession) -> SchedulerAction:
     if task.status.ended:
         return _end(session, f"#{task.number} is {task.status}")
     match session.waits_for:
@@ -88,7 +88,7 @@ def _go_on(at: SchedulerView, task: Task, session: FleetSession) -> Move:
             assert_never(session.waits_for)
 
 
-def _after_answer(at: SchedulerView, task: Task, session: FleetSession) -> Move:
+def _after_answer(at: SchedulerView, task: Task, session: FleetSession) -> SchedulerAction:
     if (asked := at.asked(task.number, EscalationKind.QUESTION)) is not None:
         return _wait(task, WaitReason.PERSON, f'it asks: {asked.question}  genba answer {task.number} "…"')
     found = at.decided(task.number, EscalationKind.QUESTION, part=session.part)
@@ -102,7 +102,7 @@ def _after_answer(at: SchedulerView, task: Task, session: FleetSession) -> Move:
     return _blocked_or(task, _continue(session, Cause.ANSWER, "its question is answered", gap))
 
 
-def _after_budget(at: SchedulerView, task: Task, session: FleetSession) -> Move:
+def _after_budget(at: SchedulerView, task: Task, session: FleetSession) -> SchedulerAction:
     found = spending.reached(at.field, at.settings, task, session.agent)
     if found is None:
         if task.status is TaskStatus.BLOCKED and at.asked(task.number, EscalationKind.BUDGET) is not None:
@@ -118,7 +118,7 @@ def _after_budget(at: SchedulerView, task: Task, session: FleetSession) -> Move:
     return escalations.budget(at, task, session, found)
 
 
-def _after_parking(at: SchedulerView, task: Task, session: FleetSession) -> Move:
+def _after_parking(at: SchedulerView, task: Task, session: FleetSession) -> SchedulerAction:
     if at.asked(task.number, EscalationKind.STOPPED) is not None:
         return _wait(task, WaitReason.PERSON, f"somebody stopped it  genba approve {task.number}")
     entry = at.entry(session.run)
@@ -127,18 +127,18 @@ def _after_parking(at: SchedulerView, task: Task, session: FleetSession) -> Move
     return _blocked_or(task, _continue(session, Cause.RESUMED, "it was parked"))
 
 
-def _after_parts(at: SchedulerView, task: Task, session: FleetSession) -> Move:
+def _after_parts(at: SchedulerView, task: Task, session: FleetSession) -> SchedulerAction:
     """A manager that was sent home goes on when a part of its task needs it."""
-    found = woken_by(at, task, session.agent)
+    found = wake_reason(at, task, session.agent)
     if not found:
         return _wait(task, WaitReason.PARTS, "others carry out its parts")
-    return _blocked_or(task, _continue(session, Cause.WOKEN, found, woken_gap(found)))
+    return _blocked_or(task, _continue(session, Cause.WOKEN, found, wake_feedback(found)))
 
 
 # ── work that is proposed on a forge ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _proposed(at: SchedulerView, task: Task, session: FleetSession) -> Move:
+def _proposed(at: SchedulerView, task: Task, session: FleetSession) -> SchedulerAction:
     """People and checks judge it there. What they say goes to its author; its end is told by the forge."""
     found, gap = at.field.proposals.get(task.number), at.field.findings.get(task.number)
     if task.status is TaskStatus.REVIEW and gap is None:
@@ -159,7 +159,7 @@ def _proposed(at: SchedulerView, task: Task, session: FleetSession) -> Move:
     return _blocked_or(task, _continue(session, Cause.ANSWER, "its question is answered", gap))
 
 
-def _back_from_forge(at: SchedulerView, task: Task, session: FleetSession, gap: Feedback) -> Move:
+def _back_from_forge(at: SchedulerView, task: Task, session: FleetSession, gap: Feedback) -> SchedulerAction:
     """Reviewers may want changes as often as they like. What fails is tried a few times, then somebody is asked."""
     cause = _CAUSES.get(gap.check, Cause.FINDINGS)
     reason = gap.detail.partition("\n")[0].partition(". ")[0]
@@ -180,7 +180,7 @@ def _back_from_forge(at: SchedulerView, task: Task, session: FleetSession, gap: 
 # ── the way home: review, merge queue ────────────────────────────────────────────────────────────────────────────────
 
 
-def _bring_home(at: SchedulerView, task: Task, session: FleetSession) -> Move:
+def _bring_home(at: SchedulerView, task: Task, session: FleetSession) -> SchedulerAction:
     """Verified work: it is reviewed where that is wanted, queued, and sent back when it does not land."""
     entry = at.entry(session.run)
     if entry is not None and entry.commit != session.verified and entry.status.ended:
@@ -196,7 +196,7 @@ def _bring_home(at: SchedulerView, task: Task, session: FleetSession) -> Move:
     return _in_queue(at, task, session, entry)
 
 
-def _landed(at: SchedulerView, task: Task, session: FleetSession, entry: MergeEntry) -> Move:
+def _landed(at: SchedulerView, task: Task, session: FleetSession, entry: MergeEntry) -> SchedulerAction:
     """Only the closure is left. One that fails is tried again, later each time, and then a person decides."""
     close, landed = _close(session, entry), entry.landed or entry.commit
     failed = session.reason if session.waits_for is WaitsFor.MERGE else ""
@@ -218,7 +218,7 @@ def _landed(at: SchedulerView, task: Task, session: FleetSession, entry: MergeEn
     return close
 
 
-def _closed_later(at: SchedulerView, task: Task, session: FleetSession, entry: MergeEntry) -> Move:
+def _closed_later(at: SchedulerView, task: Task, session: FleetSession, entry: MergeEntry) -> SchedulerAction:
     """The machine had no room for the closure. That is nobody's failure: it is tried until there is some."""
     again = later(session.heartbeat_at, at.settings.attempts.backoff_seconds)
     if not holds_off(at.now, session.heartbeat_at, again):
@@ -232,7 +232,7 @@ def _close(session: FleetSession, entry: MergeEntry) -> Continue:
     return _continue(session, Cause.LANDED, f"it landed on {entry.target}", landed=landed)
 
 
-def _in_queue(at: SchedulerView, task: Task, session: FleetSession, entry: MergeEntry) -> Move:
+def _in_queue(at: SchedulerView, task: Task, session: FleetSession, entry: MergeEntry) -> SchedulerAction:
     match entry.status:
         case EntryStatus.QUEUED | EntryStatus.MERGING:
             return _wait(task, WaitReason.MERGE, f"in the merge queue of {entry.target}: {entry.status}")
@@ -250,7 +250,7 @@ def _in_queue(at: SchedulerView, task: Task, session: FleetSession, entry: Merge
             assert_never(entry.status)
 
 
-def _into_queue(at: SchedulerView, task: Task, session: FleetSession) -> Move:
+def _into_queue(at: SchedulerView, task: Task, session: FleetSession) -> SchedulerAction:
     if not task.requires_review or task.approved == session.verified:
         return _queue(at, task, session)
     found = next((one for one in reversed(at.reviews(task.number)) if one.commit == session.verified), None)
@@ -270,7 +270,7 @@ def _into_queue(at: SchedulerView, task: Task, session: FleetSession) -> Move:
     return _person_reviews(at, task, session, why, found)
 
 
-def after_single_session(at: SchedulerView, task: Task, session: FleetSession) -> Move | None:
+def after_single_session(at: SchedulerView, task: Task, session: FleetSession) -> SchedulerAction | None:
     """What the fleet does for verified work that waits for its review since `genba run` ended.
 
     It lands what is approved, unless that session delivers it in another way: then a person resumes it.
@@ -288,7 +288,7 @@ def after_single_session(at: SchedulerView, task: Task, session: FleetSession) -
     return _into_queue(at, task, session) if last is None or last.status != "changes" else None
 
 
-def _person_reviews(at: SchedulerView, task: Task, session: FleetSession, why: str, last: Review) -> Move:
+def _person_reviews(at: SchedulerView, task: Task, session: FleetSession, why: str, last: Review) -> SchedulerAction:
     asked = at.asked(task.number, EscalationKind.REVIEW)
     if asked is not None and asked.commit in ("", session.verified):
         return _wait(task, WaitReason.PERSON, f"somebody must approve it  genba approve {task.number}")
@@ -310,7 +310,7 @@ def _reviewers(at: SchedulerView, task: Task) -> tuple[str, ...]:
     return reviewers("", at.settings.review.agent, at.me.agents, at.authors(task.number))
 
 
-def _changes(at: SchedulerView, task: Task, session: FleetSession, found: Review) -> Move:
+def _changes(at: SchedulerView, task: Task, session: FleetSession, found: Review) -> SchedulerAction:
     """A reviewer wants changes: they go to the author, a bounded number of times, then a person decides."""
     rounds = at.settings.review.rounds
     findings = found.findings
@@ -344,7 +344,9 @@ def _queue(at: SchedulerView, task: Task, session: FleetSession) -> Queue:
     )
 
 
-def _sent_back(at: SchedulerView, task: Task, session: FleetSession, entry: MergeEntry, kind: EscalationKind) -> Move:
+def _sent_back(
+    at: SchedulerView, task: Task, session: FleetSession, entry: MergeEntry, kind: EscalationKind
+) -> SchedulerAction:
     """Work that does not land goes to its author with the evidence, a bounded number of rounds, then to a person."""
     words = ""
     if session.rounds >= at.settings.merge.rounds:
@@ -402,7 +404,7 @@ def _end(session: FleetSession, reason: str) -> EndSession:
     return EndSession(run=session.run, task=session.task, part=session.part, outcome=ABORTED, reason=reason)
 
 
-def _blocked_or(task: Task, move: Move) -> Move:
+def _blocked_or(task: Task, move: SchedulerAction) -> SchedulerAction:
     return _blocked(task) if task.status is TaskStatus.BLOCKED else move
 
 

@@ -14,7 +14,7 @@ from genba.domain.facilitation import (
     Suggestion,
 )
 from genba.domain.tasks.task import TaskStatus
-from genba.judgement.scheduling.assignment import Assignment, LeftOpen, Nobody, taker
+from genba.judgement.scheduling.assignment import Assignment, NoAgent, PhaseCompleted, assign_next
 from genba.judgement.triage.suggestions import (
     NOBODY,
     WORK,
@@ -91,7 +91,7 @@ class Recommender:
         self.answering = tuple(agent for agent in self.callable if agent.answers)
         workers = {each.agent.name for each in self.candidates.get(_WORKS, ())}
         self.worker = around.worker if around.worker in workers else ""
-        self._takers: dict[tuple[str, tuple[str, ...]], Assignment | Nobody | LeftOpen] = {}
+        self._takers: dict[tuple[str, tuple[str, ...]], Assignment | NoAgent | PhaseCompleted] = {}
 
     def for_issue(self, number: int) -> Suggestion | None:
         """The next move of one issue, if it has one that nobody makes already."""
@@ -215,12 +215,12 @@ class Recommender:
             return [_Candidate(self.by_name[found.agent], frozenset())]
         return () if facts.assignee or facts.phases else able
 
-    def _taker(self, facts: IssueFacts) -> Assignment | Nobody | LeftOpen:
+    def _taker(self, facts: IssueFacts) -> Assignment | NoAgent | PhaseCompleted:
         if facts.assignee or facts.phases:
-            return taker(facts, self.callable if facts.assignee else self.answering, self.worker)
+            return assign_next(facts, self.callable if facts.assignee else self.answering, self.worker)
         key = (facts.type, facts.labels)
         if key not in self._takers:
-            self._takers[key] = taker(facts, self.answering, self.worker)
+            self._takers[key] = assign_next(facts, self.answering, self.worker)
         return self._takers[key]
 
     def _move_without_agent(self, assessment: IssueAssessment, facts: IssueFacts) -> SuggestedCommand | None:
@@ -229,7 +229,7 @@ class Recommender:
             return self._move_at_stage(assessment, facts)
         if assessment.required_capability != _WORKS:
             return None
-        if isinstance(found := self._taker(facts), LeftOpen):
+        if isinstance(found := self._taker(facts), PhaseCompleted):
             return move_of_phase(facts, found)
         return move_of_assignee(facts, self.around) if facts.assignee else None
 

@@ -23,7 +23,7 @@ from genba.domain.facilitation import (
     Suggestion,
 )
 from genba.domain.tasks.task import Priority, TaskStatus
-from genba.judgement.scheduling.assignment import LeftOpen
+from genba.judgement.scheduling.assignment import PhaseCompleted
 from genba.judgement.triage.work_evidence import open_requests, sent_back
 
 NOBODY = "none"
@@ -164,7 +164,7 @@ def move_of_stage(facts: IssueFacts, around: Surroundings) -> SuggestedCommand:
     return SuggestedCommand(f"genba agent check {shlex.quote(stage)}", message)
 
 
-def move_of_phase(facts: IssueFacts, found: LeftOpen) -> SuggestedCommand:
+def move_of_phase(facts: IssueFacts, found: PhaseCompleted) -> SuggestedCommand:
     """What a person does about a task that an agent left open when its phase was complete."""
     return SuggestedCommand(found.command, f"Say who goes on with #{facts.number}: {found.why}")
 

@@ -18,7 +18,7 @@ _WAYS: dict[EscalationKind, tuple[str, ...]] = {
 }
 
 
-class Known(msgspec.Struct, frozen=True, kw_only=True):
+class TaskFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What a task itself does not say."""
 
     ready: bool = False
@@ -38,7 +38,7 @@ def ways_of(kind: EscalationKind) -> tuple[str, ...]:
     return _WAYS[kind]
 
 
-def task_deeds(task: Task, known: Known) -> tuple[TaskAction, ...]:
+def task_deeds(task: Task, known: TaskFacts) -> tuple[TaskAction, ...]:
     """In the order in which they are offered."""
     stopped = any(each.kind is EscalationKind.STOPPED for each in known.asked)
     deeds = {
@@ -58,7 +58,7 @@ def task_deeds(task: Task, known: Known) -> tuple[TaskAction, ...]:
     return tuple(deed for deed, is_there in deeds.items() if is_there)
 
 
-def _can_run(task: Task, known: Known) -> bool:
+def _can_run(task: Task, known: TaskFacts) -> bool:
     """Nobody works on it, nobody is going to by themselves, and nothing is in its way."""
     if known.alive or known.waiting or known.asked or task.in_plan or task.review_of is not None:
         return False

@@ -4,29 +4,29 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from genba.domain.views.workers import Lane, PartMark, SpanFacts, Stretch
+from genba.domain.views.workers import Lane, SegmentMark, SpanFacts, WorkSpan
 
 ALONE = "genba run"
 """The lane of the runs that no fleet carried out."""
 
 
 def stretches(
-    spans: Iterable[SpanFacts], marks: Iterable[PartMark], since: str, absent: frozenset[str] = frozenset()
-) -> list[Stretch]:
+    spans: Iterable[SpanFacts], marks: Iterable[SegmentMark], since: str, absent: frozenset[str] = frozenset()
+) -> list[WorkSpan]:
     """The times in which each session was worked on. What began before `since` begins with it.
 
     Times are compared as text: the blackboard writes all of them alike.
     """
-    by_run: dict[str, list[PartMark]] = {}
+    by_run: dict[str, list[SegmentMark]] = {}
     for mark in marks:
         by_run.setdefault(mark.run, []).append(mark)
-    found: list[Stretch] = []
+    found: list[WorkSpan] = []
     for span in spans:
         found += _of_parts(span, by_run.get(span.run, ()), since, absent) if span.in_parts else _whole(span, since)
     return found
 
 
-def _whole(span: SpanFacts, since: str) -> list[Stretch]:
+def _whole(span: SpanFacts, since: str) -> list[WorkSpan]:
     """A run of its own: one stretch from its beginning to its end."""
     began = max(span.started_at, since)
     if span.status == "ended":
@@ -36,9 +36,9 @@ def _whole(span: SpanFacts, since: str) -> list[Stretch]:
     return [_stretch(span, span.executor, span.part, began, "", "running")]
 
 
-def _of_parts(span: SpanFacts, marks: Sequence[PartMark], since: str, absent: frozenset[str]) -> list[Stretch]:
-    found: list[Stretch] = []
-    begun: PartMark | None = None
+def _of_parts(span: SpanFacts, marks: Sequence[SegmentMark], since: str, absent: frozenset[str]) -> list[WorkSpan]:
+    found: list[WorkSpan] = []
+    begun: SegmentMark | None = None
     for mark in marks:
         if mark.began:
             if begun is not None:  # it went on elsewhere, and nobody could write down how this one ended
@@ -60,8 +60,8 @@ def _of_parts(span: SpanFacts, marks: Sequence[PartMark], since: str, absent: fr
     return found
 
 
-def _stretch(span: SpanFacts, executor: str, part: int, began: str, ended: str, outcome: str) -> Stretch:
-    return Stretch(
+def _stretch(span: SpanFacts, executor: str, part: int, began: str, ended: str, outcome: str) -> WorkSpan:
+    return WorkSpan(
         run=span.run,
         task=span.task,
         title=span.title,
@@ -76,17 +76,17 @@ def _stretch(span: SpanFacts, executor: str, part: int, began: str, ended: str, 
     )
 
 
-def lanes(found: Iterable[Stretch], by: str, until: str) -> tuple[Lane, ...]:
+def lanes(found: Iterable[WorkSpan], by: str, until: str) -> tuple[Lane, ...]:
     """By worker or by agent: its stretches, in as few rows as it had at one time."""
-    named: dict[str, list[Stretch]] = {}
+    named: dict[str, list[WorkSpan]] = {}
     for each in found:
         named.setdefault(each.agent if by == "agent" else each.executor, []).append(each)
     return tuple(_lane(name, named[name], until) for name in sorted(named, key=lambda name: (name == ALONE, name)))
 
 
-def _lane(name: str, found: list[Stretch], until: str) -> Lane:
+def _lane(name: str, found: list[WorkSpan], until: str) -> Lane:
     free: list[str] = []
-    placed: list[Stretch] = []
+    placed: list[WorkSpan] = []
     for each in sorted(found, key=lambda stretch: (stretch.began, stretch.run, stretch.part)):
         ended = each.ended or until
         row = next((at for at, last in enumerate(free) if last <= each.began), len(free))

@@ -15,13 +15,13 @@ PARTS = "its parts"
 """The check of a gap that is no failure: something happened to a part."""
 
 
-def woken_by(at: SchedulerView, task: Task, agent: str) -> str:
+def wake_reason(at: SchedulerView, task: Task, agent: str) -> str:
     """Why the manager of a task is needed; empty while it would only be told to wait."""
     action = decide(snapshot_of(at, task, agent)).action
     return "" if action is ActionKind.WAIT else _TOLD.get(action, "something happened to a part of its task")
 
 
-def woken_gap(why: str) -> Feedback:
+def wake_feedback(why: str) -> Feedback:
     """What its next prompt must know. With it, its iterations and its time begin anew."""
     return Feedback(check=PARTS, detail=why, output="", claim="", attempt=1, max_attempts=1)
 
@@ -33,13 +33,13 @@ def snapshot_of(at: SchedulerView, task: Task, agent: str) -> Snapshot:
         agent=agent,
         hierarchy=Hierarchy.MANAGER,
         spawned=False,
-        task=_piece(at, task),
+        task=_subtask_view(at, task),
         phase=Phase.EXECUTING,
-        pieces=tuple(_piece(at, part) for part in parts),
+        pieces=tuple(_subtask_view(at, part) for part in parts),
     )
 
 
-def _piece(at: SchedulerView, task: Task) -> SubtaskView:
+def _subtask_view(at: SchedulerView, task: Task) -> SubtaskView:
     return SubtaskView(
         number=task.number,
         title=task.title,

@@ -25,7 +25,7 @@ from genba.domain.decoding import reader
 from genba.domain.errors import GenbaError
 from genba.domain.events import Event, RunEnded, RunResumed, RunStarted
 from genba.domain.sessions.outcomes import Outcome
-from genba.domain.tasks.housekeeping import Collected, RunFact
+from genba.domain.tasks.housekeeping import Collected, SessionLeftovers
 
 if TYPE_CHECKING:
     from genba.connections.git.repository.layout import RepositoryLayout
@@ -81,7 +81,7 @@ async def _cleared(piece: Piece, dry_run: bool) -> Collected:
     return msgspec.structs.replace(piece.found, why=stays, kept=True) if stays else piece.found
 
 
-async def _forgotten(context: ProjectContext, runs: dict[str, RunFact]) -> list[Collected]:
+async def _forgotten(context: ProjectContext, runs: dict[str, SessionLeftovers]) -> list[Collected]:
     """What the remote has of sessions that are over, as far as other refs there have it too."""
     remote = context.project.fleet.merge.remote
     over = [fact for fact in runs.values() if fact.over and fact.branch]
@@ -100,16 +100,16 @@ async def _forgotten(context: ProjectContext, runs: dict[str, RunFact]) -> list[
 
 
 def _durable_runs(
-    context: ProjectContext, runs: dict[str, RunFact], before: datetime, dry_run: bool
+    context: ProjectContext, runs: dict[str, SessionLeftovers], before: datetime, dry_run: bool
 ) -> list[Collected]:
     """What the engine remembers of parts and merge turns that ended, of sessions that are over."""
     if not context.has_board():
         return []
     from genba.coordination.engine.durable_engine import Workflow, prune  # noqa: PLC0415  (without tasks: no database)
-    from genba.domain.fleet.records import run_of_part  # noqa: PLC0415
+    from genba.domain.fleet.records import session_of_workflow  # noqa: PLC0415
 
     def may_go(workflow: Workflow) -> bool:
-        run = run_of_part(workflow.id)
+        run = session_of_workflow(workflow.id)
         return not run or (run in runs and runs[run].over)
 
     project = context.board(make=False).store.project
@@ -121,9 +121,9 @@ def _durable_runs(
     return [Collected(kind="engine", name=f"{count} durable runs", why=why)] if count else []
 
 
-def _runs(context: ProjectContext, before: datetime) -> dict[str, RunFact]:
+def _runs(context: ProjectContext, before: datetime) -> dict[str, SessionLeftovers]:
     """Everything that is known of the runs of this project: from the blackboard, and else from their journals."""
-    found: dict[str, RunFact] = {}
+    found: dict[str, SessionLeftovers] = {}
     tasks: dict[int, tuple[TaskStatus, str]] = {}
     if context.has_board():
         from genba.blackboard.fleet.ended_sessions import known_runs, known_tasks  # noqa: PLC0415  (without tasks: no database)
@@ -132,7 +132,7 @@ def _runs(context: ProjectContext, before: datetime) -> dict[str, RunFact]:
         tasks = store.read(known_tasks)
         for known in store.read(known_runs):
             over = known.ended and _is_before(known.since, before)
-            found[known.run] = RunFact(
+            found[known.run] = SessionLeftovers(
                 run=known.run,
                 over=over,
                 why=_of_task(known.task, known.status, known.since),
@@ -148,9 +148,9 @@ def _runs(context: ProjectContext, before: datetime) -> dict[str, RunFact]:
 
 def _by_journal(
     layout: RepositoryLayout, folder: Path, tasks: dict[int, tuple[TaskStatus, str]], before: datetime
-) -> RunFact:
+) -> SessionLeftovers:
     """A run that the blackboard does not know. It is over with its task; on no task, when it ended or its process."""
-    fact = RunFact(run=folder.name, over=False, why="it never ended", recorded=False)
+    fact = SessionLeftovers(run=folder.name, over=False, why="it never ended", recorded=False)
     journal = _journal_of(folder)
     if journal is None:
         return fact
@@ -215,7 +215,9 @@ def _journal_of(folder: Path) -> Path | None:
     return path if path.name == f"{folder.name}{SUFFIX}" and path.is_file() else None
 
 
-def _files(context: ProjectContext, runs: dict[str, RunFact], before: datetime, staying: set[str]) -> Iterator[Piece]:
+def _files(
+    context: ProjectContext, runs: dict[str, SessionLeftovers], before: datetime, staying: set[str]
+) -> Iterator[Piece]:
     """Journals, the folders of runs, and the logs of goals."""
     layout = context.layout
     for folder in sorted((layout.own / "runs").glob("*")):

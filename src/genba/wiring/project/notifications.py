@@ -16,7 +16,7 @@ from genba.domain.errors import GenbaError
 if TYPE_CHECKING:
     from genba.coordination.scheduler.notifications import Notifier
     from genba.definitions.project.notify_section import NotifySettings, WebhookSettings
-    from genba.domain.fleet.notifications import NoticeEntry
+    from genba.domain.fleet.notifications import NotificationEntry
     from genba.domain.ports import Channel
     from genba.wiring.project.project_context import ProjectContext
 
@@ -57,13 +57,13 @@ def notifier_of(context: ProjectContext, tell: Callable[[str], None] = lambda _t
     usable = {check.name for check in channel_checks(context) if not check.problem}
     if not usable:
         return None
-    from genba.blackboard.fleet.notifications import NoticeBoard  # noqa: PLC0415  (only with notices)
+    from genba.blackboard.fleet.notifications import NotificationBoard  # noqa: PLC0415  (only with notices)
     from genba.coordination.scheduler.notifications import Notifier  # noqa: PLC0415
     from genba.domain.redaction import Redactor  # noqa: PLC0415
 
     settings = context.project.fleet.notify
     return Notifier(
-        NoticeBoard(context.board().store.impatient()),
+        NotificationBoard(context.board().store.impatient()),
         _channels(context, settings, usable),
         settings,
         redact=Redactor({**os.environ, **_secrets(settings)}).text,
@@ -93,20 +93,20 @@ async def notices_sent(
             await running
 
 
-def newest_notices(context: ProjectContext, most: int = 50) -> tuple[NoticeEntry, ...]:
+def newest_notices(context: ProjectContext, most: int = 50) -> tuple[NotificationEntry, ...]:
     """The newest notices first; a mere look makes no blackboard."""
     if not context.has_board():
         return ()
-    from genba.blackboard.fleet.notifications import NoticeBoard  # noqa: PLC0415  (a project without tasks has no database)
+    from genba.blackboard.fleet.notifications import NotificationBoard  # noqa: PLC0415  (a project without tasks has no database)
 
-    return NoticeBoard(context.board(make=False).store).newest(most)
+    return NotificationBoard(context.board(make=False).store).newest(most)
 
 
 def retry_notices(context: ProjectContext) -> int:
     """Try again what was given up; how many they are."""
-    from genba.blackboard.fleet.notifications import NoticeBoard  # noqa: PLC0415  (see above)
+    from genba.blackboard.fleet.notifications import NotificationBoard  # noqa: PLC0415  (see above)
 
-    return NoticeBoard(context.board().store).retry()
+    return NotificationBoard(context.board().store).retry()
 
 
 def _channels(context: ProjectContext, settings: NotifySettings, usable: set[str]) -> dict[str, Channel]:

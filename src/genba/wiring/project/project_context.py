@@ -324,9 +324,9 @@ class ProjectContext(application.ProjectContext):
         if plan.issue is not None and office is not None:
             ledger = office.ledger()
         elif plan.issue is not None and self.has_board():
-            from genba.blackboard.fleet.session_ledger import BlackboardLedger  # noqa: PLC0415  (see board)
+            from genba.blackboard.fleet.session_ledger import SessionRecorder  # noqa: PLC0415  (see board)
 
-            ledger = BlackboardLedger(self.board(), partial(in_language, self.project.language))
+            ledger = SessionRecorder(self.board(), partial(in_language, self.project.language))
         if ledger is None and self.project.rules is None and plan.base_branch is None:
             return {}
         from genba.application.verification.session_task import inbox_of  # noqa: PLC0415

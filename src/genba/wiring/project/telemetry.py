@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from genba.connections.journal.jsonl import Listener
     from genba.connections.telemetry.runs import RunTelemetry
     from genba.connections.telemetry.sending import Telemetry
-    from genba.domain.fleet.progress import FleetEvent, FleetPicture
+    from genba.domain.fleet.progress import FleetEvent, FleetView
     from genba.wiring.project.project_context import ProjectContext
 
 _INSTALL = "pip install 'genba[telemetry]'"
@@ -44,7 +44,7 @@ def listening(context: ProjectContext, run: str) -> Listener:
 
 
 def heard_by_fleet(
-    context: ProjectContext, listener: Callable[[FleetEvent], None], picture: Callable[[], FleetPicture]
+    context: ProjectContext, listener: Callable[[FleetEvent], None], picture: Callable[[], FleetView]
 ) -> Callable[[FleetEvent], None]:
     """The same listener; where telemetry is on, one that hears it too."""
     if not context.project.file.telemetry.enabled:

@@ -23,18 +23,18 @@ from genba.blackboard.tasks.board import Blackboard
 from genba.connections.git.merging.merge_target import GitTarget
 from genba.connections.git.repository.stale_locks import sweep_drafts
 from genba.coordination.engine.durable_engine import Engine
-from genba.coordination.engine.engine_log import News
-from genba.coordination.merge_queue.queue import MergeTurn
+from genba.coordination.engine.engine_log import EngineEvent
+from genba.coordination.merge_queue.queue import MergeQueue
 from genba.coordination.merge_queue.queue_passes import TURN
 from genba.coordination.scheduler.orchestrator import PART, Orchestrator, waking
 from genba.coordination.scheduler.planning import finish_plan
 from genba.coordination.scheduler.progress import Watch
 from genba.coordination.scheduler.reviews import finish_review
-from genba.coordination.scheduler.session import Parts
+from genba.coordination.scheduler.session import Segments
 from genba.domain.decoding import reader
 from genba.domain.errors import StateConflictError, UnavailableError
-from genba.domain.fleet.progress import Ended, FleetEvent, FleetEventKind, FleetPicture, WorkSummary
-from genba.domain.fleet.records import Executor, FleetSnapshot, PartEnd, PartOrder, Purpose
+from genba.domain.fleet.progress import FleetEvent, FleetEventKind, FleetView, WorkEndReason, WorkSummary
+from genba.domain.fleet.records import Executor, FleetSnapshot, Purpose, SegmentEnd, SegmentOrder
 from genba.execution.loop.journal_steps import PlainSteps
 from genba.execution.run import RunResult
 from genba.judgement.scheduling.actions import WorkerContext
@@ -224,10 +224,10 @@ class Fleet:
                 if not working.done():
                     working.cancel()
                     await asyncio.wait({working})
-        ended = Ended.PARKED if working.cancelled() else working.result()
+        ended = WorkEndReason.PARKED if working.cancelled() else working.result()
         return await asyncio.to_thread(self.watch.summary, ended)
 
-    async def _follow(self, orchestrator: Orchestrator, until_empty: bool) -> Ended:
+    async def _follow(self, orchestrator: Orchestrator, until_empty: bool) -> WorkEndReason:
         """Work in step with the tracker of the project, where that is another one than the blackboard."""
         office = self.context.office()
         if office is None:
@@ -237,7 +237,7 @@ class Fleet:
             async with follower.at_work(), self._board_followed(office.settings.sync_seconds):
                 while True:
                     ended = await orchestrator.work(until_empty)
-                    if ended is not Ended.EMPTY or not await follower.changed():
+                    if ended is not WorkEndReason.EMPTY or not await follower.changed():
                         return ended
         finally:
             await office.close()
@@ -255,7 +255,7 @@ class Fleet:
         self.watch.parking = True
         self._parking.set()
 
-    def picture(self) -> FleetPicture:
+    def picture(self) -> FleetView:
         limits = [limit for limit in (self.settings.budget.day_usd, self.settings.budget.project_usd) if limit]
         return msgspec.structs.replace(self.watch.picture(), budget_usd=min(limits, default=None))
 
@@ -263,14 +263,14 @@ class Fleet:
         """One part of a session, and what it came to."""
         await self._opened.wait()
         parts = self._live_parts()
-        order = reader(PartOrder).decode(payload)
-        carried = Parts(self.board, parts.prepare, self._afford, self._finish, self.context.project.language)
+        order = reader(SegmentOrder).decode(payload)
+        carried = Segments(self.board, parts.prepare, self._afford, self._finish, self.context.project.language)
         done = await carried.carry_out(payload, steps)
         session = await asyncio.to_thread(self.board.session, order.run)
         self.watch.finished(session, await asyncio.to_thread(self.board.board.get, session.task))
         return done
 
-    async def _close(self, order: PartOrder) -> None:
+    async def _close(self, order: SegmentOrder) -> None:
         """The part that closes what has landed: nobody has to remember any of it."""
         await self._part(msgspec.json.encode(order).decode(), PlainSteps())
 
@@ -278,7 +278,7 @@ class Fleet:
         """One turn of the merge queue of a target."""
         await self._opened.wait()
         target = GitTarget(self.context.layout, self.settings.merge.remote)
-        return await MergeTurn(self.board, target, self.proving.verify, self.watch.hear_queue).handle(payload, steps)
+        return await MergeQueue(self.board, target, self.proving.verify, self.watch.hear_queue).handle(payload, steps)
 
     def _live_parts(self) -> LiveParts:
         if self.parts is None:
@@ -313,7 +313,7 @@ class Fleet:
         if self.orchestrator is not None:
             self.orchestrator.wake.set()
 
-    def _say(self, news: News) -> None:
+    def _say(self, news: EngineEvent) -> None:
         self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=news.message))
 
     def _afford(self, number: int, agent: str) -> str:
@@ -332,7 +332,7 @@ class Fleet:
         budget = reached(field, self.settings, task, agent)
         return budget.told if budget is not None else ""
 
-    def _accepts(self, order: PartOrder) -> Callable[[dict[str, Any] | None], CheckResult | None]:
+    def _accepts(self, order: SegmentOrder) -> Callable[[dict[str, Any] | None], CheckResult | None]:
         """What is wrong with what a planner or a reviewer answers; whoever works answers for nothing."""
         language = self.settings.workflow.language
         if order.purpose is Purpose.PLAN:
@@ -344,7 +344,7 @@ class Fleet:
         task = self.board.board.get(number)
         return plan_check(output, task, self.crew.plan_limits(task), self.settings.workflow.language)
 
-    def _finish(self, result: RunResult, order: PartOrder) -> PartEnd | None:
+    def _finish(self, result: RunResult, order: SegmentOrder) -> SegmentEnd | None:
         if order.purpose is Purpose.PLAN:
             assert self.crew is not None  # noqa: S101  (an open fleet has one)
             return finish_plan(result, order, self.board, self.crew.plan_limits(self.board.board.get(order.task)))

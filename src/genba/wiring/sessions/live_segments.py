@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from genba.blackboard.fleet.session_ledger import BlackboardLedger
+from genba.blackboard.fleet.session_ledger import SessionRecorder
 from genba.connections.agents.facilitator import FieldAdapter
 from genba.connections.atomic_write import put
 from genba.connections.detached.adapter import end_all
@@ -22,10 +22,10 @@ from genba.connections.git.repository.layout import RepositoryLayout
 from genba.connections.git.repository.locks import FileLock, is_held
 from genba.connections.git.worktrees.worktree_status import changed_files
 from genba.connections.private_folders import make_private_folder
-from genba.coordination.scheduler.session_plan import PartState, SessionPlan, run_plan
+from genba.coordination.scheduler.session_plan import SegmentState, SessionPlan, run_plan
 from genba.domain.errors import GitError, StateConflictError
 from genba.domain.fleet.progress import FleetEvent, FleetEventKind
-from genba.domain.fleet.records import FleetSession, PartOrder, Purpose, Review
+from genba.domain.fleet.records import FleetSession, Purpose, Review, SegmentOrder
 from genba.domain.ports import Workflow
 from genba.domain.sessions.outcomes import Outcome
 from genba.execution.loop.state_driven import Control, StateDrivenLoop
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 _LETTING_GO_SECONDS = 30.0
 _LOOK_AGAIN_SECONDS = 0.1
 
-Accepts = Callable[[PartOrder], Callable[[dict[str, Any] | None], "CheckResult | None"]]
+Accepts = Callable[[SegmentOrder], Callable[[dict[str, Any] | None], "CheckResult | None"]]
 """By order: what is wrong with the answer that its session gives."""
 
 
@@ -116,7 +116,7 @@ class LiveParts:
         await end_all(layout.run_folder(run), run, processes)
 
     async def prepare(
-        self, order: PartOrder, session: FleetSession, plan: SessionPlan, kept: PartState | None, steps: Steps
+        self, order: SegmentOrder, session: FleetSession, plan: SessionPlan, kept: SegmentState | None, steps: Steps
     ) -> DressedPart:
         await self._until_let_go(session.branch or plan.branch, order.run)
         if plan.start_at and kept is None:
@@ -127,7 +127,7 @@ class LiveParts:
         self._live[order.run] = live
         return live
 
-    def answering(self, order: PartOrder) -> Answering:
+    def answering(self, order: SegmentOrder) -> Answering:
         """Who answers the agent of a part that asks what is next. Plans and reviews are answers, and nothing else."""
         if order.purpose in (Purpose.PLAN, Purpose.REVIEW):
             message = (
@@ -169,7 +169,7 @@ class LiveParts:
 class DressedPart:
     """One part under way."""
 
-    def __init__(self, parts: LiveParts, order: PartOrder, session: FleetSession, began: str) -> None:
+    def __init__(self, parts: LiveParts, order: SegmentOrder, session: FleetSession, began: str) -> None:
         self.parts = parts
         self.order = order
         self.session = session
@@ -243,7 +243,7 @@ class DressedPart:
         """The blackboard as the part sees it. What came back from a forge is heard by whoever begins."""
         return PartLedger(
             world.ledger
-            or BlackboardLedger(self.parts.board.board, partial(in_language, self.parts.context.project.language))
+            or SessionRecorder(self.parts.board.board, partial(in_language, self.parts.context.project.language))
         )
 
     async def _over(self) -> bool:

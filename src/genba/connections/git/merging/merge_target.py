@@ -16,7 +16,7 @@ from genba.connections.git.repository.commands import branch_of
 from genba.connections.git.repository.layout import RepositoryLayout
 from genba.connections.git.repository.locks import FileLock, is_held
 from genba.domain.errors import GitError, StateConflictError
-from genba.domain.fleet.merge_queue import Adopted, MergeHistory, Stacked, Work
+from genba.domain.fleet.merge_queue import MergeHistory, Stacked, UpdatedBranch, Work
 from genba.domain.fleet.records import MergeEntry
 from genba.domain.sessions.branch_naming import OWN_BRANCHES
 from genba.domain.sessions.workspaces import MergeResult, MergeStatus, Proposal, Workspace
@@ -212,7 +212,7 @@ class GitRework:
         self.repository = GitRepository(layout)
         self.remote = SharedRemote(layout, remote) if remote else None
 
-    async def adopt(self, workspace: Workspace, over: str, message: str) -> Adopted:
+    async def adopt(self, workspace: Workspace, over: str, message: str) -> UpdatedBranch:
         """One merge commit on the branch, and the working tree on it. What else was in the tree is kept under a ref.
 
         A branch that has the commit already goes on as it is; a tree that a dead process left half-way is brought on.
@@ -226,12 +226,12 @@ class GitRework:
         tree, paths = await self._merged(tip, over)
         commit = await self.git.commit_tree(tree, (tip, over), message)
         rescued = await self.repository.try_out(workspace, commit, adopt=True)
-        return Adopted(commit=commit, paths=await self.markers_left(commit, paths), rescued=rescued)
+        return UpdatedBranch(commit=commit, paths=await self.markers_left(commit, paths), rescued=rescued)
 
     async def tip(self, branch: str) -> str:
         return await self.remote.tip(branch) or "" if self.remote is not None else ""
 
-    async def _again(self, workspace: Workspace, tip: str, over: str) -> Adopted:
+    async def _again(self, workspace: Workspace, tip: str, over: str) -> UpdatedBranch:
         """The same call, after one that came to its end, or was cut off before the tree was back on its branch."""
         parents = (await self.git.text("rev-list", "--parents", "--max-count=1", tip)).split()[1:]
         just_made = parents[1:] == [over]
@@ -239,7 +239,7 @@ class GitRework:
         if just_made and branch_of(Path(workspace.git_dir)) != f"refs/heads/{workspace.branch}":
             rescued = await self.repository.try_out(workspace, tip, adopt=True)
         paths = (await self._merged(parents[0], over))[1] if just_made else ()
-        return Adopted(commit=tip, paths=await self.markers_left(tip, paths), rescued=rescued)
+        return UpdatedBranch(commit=tip, paths=await self.markers_left(tip, paths), rescued=rescued)
 
     async def _merged(self, tip: str, over: str) -> tuple[str, tuple[str, ...]]:
         """The tree of a merge, and the paths in which it has conflicts."""

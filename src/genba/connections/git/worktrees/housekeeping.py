@@ -23,7 +23,7 @@ from genba.connections.git.worktrees.removal import remove
 from genba.connections.git.worktrees.trash import delete_later, throw_away
 from genba.domain.sessions.branch_naming import OWN_BRANCHES
 from genba.domain.sessions.workspaces import Workspace
-from genba.domain.tasks.housekeeping import Collected, RunFact
+from genba.domain.tasks.housekeeping import Collected, SessionLeftovers
 
 Act = Callable[[], Awaitable[str]]
 """Clears a thing away; says why it stays after all."""
@@ -66,7 +66,7 @@ class GitHousekeeping:
     """Finds what can go. `runs` is everything that is known of runs; what is older than `before` is old enough."""
 
     def __init__(
-        self, layout: RepositoryLayout, runs: Mapping[str, RunFact], before: float, rescued: bool = False
+        self, layout: RepositoryLayout, runs: Mapping[str, SessionLeftovers], before: float, rescued: bool = False
     ) -> None:
         self.layout = layout
         self.git = layout.git
@@ -103,7 +103,7 @@ class GitHousekeeping:
             found = Collected(kind="working tree", name=record.path, why=fact.why, size=size)
             yield Piece(found, self._removing(record, fact))
 
-    def _removing(self, record: TreeRecord, fact: RunFact) -> Act:
+    def _removing(self, record: TreeRecord, fact: SessionLeftovers) -> Act:
         async def act() -> str:
             lock = FileLock(self.layout.branch_lock(record.branch))
             # Under the name of its run: whoever takes the branch next is told of that one.
@@ -116,7 +116,7 @@ class GitHousekeeping:
 
         return act
 
-    async def _remove(self, record: TreeRecord, fact: RunFact) -> str:
+    async def _remove(self, record: TreeRecord, fact: SessionLeftovers) -> str:
         known = read_record(self.layout.tree_record(record.branch))
         if known != record:
             return "" if known is None else f"{known.run} works there now"

@@ -26,9 +26,9 @@ from genba.entrypoints.mcp.client_entries import (
     AGENT,
     NAME,
     PASSKEY,
-    CannotMerge,
+    CannotMergeError,
     Client,
-    Reached,
+    ServerAddress,
     entry,
     merged,
     section,
@@ -119,7 +119,7 @@ def install(client: str, scope: str, url: str, agent: str, only_print: bool) -> 
     """Tell Claude Code, Codex or OpenCode of this server. Safe to repeat; no secret is written."""
     chosen = Client(client)
     _check(url, agent)
-    reached = Reached(command=_command(scope), url=url, agent=agent)
+    reached = ServerAddress(command=_command(scope), url=url, agent=agent)
     if only_print:
         click.echo(snippet(chosen, entry(chosen, reached)), nl=False)
         return
@@ -176,7 +176,7 @@ def _file(client: Client, scope: str, root: Path) -> Path:
             return commented if commented.exists() else folder / "opencode.json"
 
 
-def _written(client: Client, path: Path, scope: str, reached: Reached) -> str:
+def _written(client: Client, path: Path, scope: str, reached: ServerAddress) -> str:
     """Put the entry into a file, in one step. What was there stays, or nothing is changed."""
     value = entry(client, reached)
     if scope == "project" and (path.is_symlink() or path.parent.is_symlink()):
@@ -185,7 +185,7 @@ def _written(client: Client, path: Path, scope: str, reached: Reached) -> str:
     before = _read(client, path, value)
     try:
         after = merged(client, before or "", value)
-    except CannotMerge as error:
+    except CannotMergeError as error:
         raise _by_hand(client, path, str(error), value) from error
     if before == after:
         return f"{path} has the entry already"
@@ -213,7 +213,7 @@ def _by_hand(client: Client, path: Path, why: str, value: dict[str, object]) -> 
     )
 
 
-def _told_by_claude(reached: Reached) -> str:
+def _told_by_claude(reached: ServerAddress) -> str:
     """Claude Code keeps a user's servers in a file that it writes itself all the time, so it is asked to."""
     import msgspec  # noqa: PLC0415  (only here)
 
@@ -248,7 +248,7 @@ def _asked(words: list[str]) -> tuple[int, str]:
     return done.returncode, lines[-1] if lines else ""
 
 
-def _next_steps(client: Client, scope: str, reached: Reached) -> None:
+def _next_steps(client: Client, scope: str, reached: ServerAddress) -> None:
     lines = []
     lines.append("genba agent register NAME   tells an id and a passkey, if you have none yet")
     who = "" if reached.agent else f"{AGENT}=agt_… "

@@ -6,7 +6,7 @@ import click
 
 from genba.application.verification.decisions import people_only
 from genba.domain.errors import StateConflictError
-from genba.domain.fleet.notifications import Notice, NoticeEntry
+from genba.domain.fleet.notifications import Notification, NotificationEntry
 from genba.entrypoints.cli.failures import show_hint
 from genba.entrypoints.cli.project_lookup import house_here, run_async
 from genba.entrypoints.cli.rendering.json_output import print_json
@@ -58,7 +58,7 @@ def _tried_out(context: ProjectContext, checks: tuple[ChannelCheck, ...], as_jso
     if notifier is not None:
         name = context.project.name or context.layout.main.name
         question = "This is a test: nothing waits for you."
-        notice = Notice(key=f"test-{secrets.token_hex(6)}", kind=None, project=name, question=question)
+        notice = Notification(key=f"test-{secrets.token_hex(6)}", kind=None, project=name, question=question)
         values |= run_async(notifier.try_out(notice))
     if as_json:
         print_json({"channels": {name: {"sent": not problem, "problem": problem} for name, problem in values.items()}})
@@ -75,7 +75,7 @@ def _retried(context: ProjectContext) -> None:
         run_async(notifier.send_due())
 
 
-def _show(checks: tuple[ChannelCheck, ...], entries: tuple[NoticeEntry, ...]) -> None:
+def _show(checks: tuple[ChannelCheck, ...], entries: tuple[NotificationEntry, ...]) -> None:
     if not checks:
         click.echo("nobody is told when something waits for a person")
         show_hint("in .genba/config.yaml:  notify: {desktop: true}")

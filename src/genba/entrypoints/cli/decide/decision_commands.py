@@ -14,7 +14,7 @@ from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.coordination.engine.worker_liveness import PARKED, as_they_stand
 from genba.domain.errors import NotFoundError, UsageError
 from genba.domain.fleet.records import FleetSession
-from genba.domain.views.summary import Told
+from genba.domain.views.summary import ActionResult
 from genba.entrypoints.cli.failures import show_hint
 from genba.entrypoints.cli.inspect.task_commands import NUMBER
 from genba.entrypoints.cli.project_lookup import house_to_look
@@ -221,7 +221,7 @@ def _typed(text: str, hint: str) -> str:
     return sys.stdin.read()
 
 
-def _told(board: FleetBoard, as_json: bool, told: Told, number: int | None = None) -> None:
+def _told(board: FleetBoard, as_json: bool, told: ActionResult, number: int | None = None) -> None:
     """What was written down, and the next command."""
     if as_json:
         field = board.field()

@@ -8,7 +8,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from genba.domain.fleet.progress import FleetEvent, FleetPicture
+from genba.domain.fleet.progress import FleetEvent, FleetView
 from genba.entrypoints.cli.rendering.work_view import QUIET, WIDTH, event_line, picture_lines
 
 _STYLES = {
@@ -44,7 +44,7 @@ class LiveFleetView:
         with contextlib.suppress(OSError):
             self.console.print(_coloured(line), highlight=False, soft_wrap=True)
 
-    def show(self, picture: FleetPicture) -> None:
+    def show(self, picture: FleetView) -> None:
         beat = _FRAMES[int(time.monotonic() * _FRAMES_PER_SECOND) % len(_FRAMES)]
         columns, rows = min(self.console.width, max(WIDTH, 60)), self.console.height
         lines = picture_lines(picture, columns, beat, rows=max(rows - 1, 1))

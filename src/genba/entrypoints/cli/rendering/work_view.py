@@ -6,16 +6,16 @@ Every state has a word and a shape. A command that can be typed is never cut.
 from collections.abc import Iterator, Sequence
 
 from genba.domain.fleet.progress import (
-    Ended,
-    EntryPicture,
+    DecisionView,
     FleetEvent,
     FleetEventKind,
-    FleetPicture,
+    FleetView,
     GoalMark,
-    NeedPicture,
-    TaskEnd,
-    WaitPicture,
-    WorkerPicture,
+    QueueEntryView,
+    TaskResult,
+    WaitView,
+    WorkEndReason,
+    WorkerView,
     WorkSummary,
 )
 from genba.domain.fleet.records import EntryStatus, EscalationKind, Purpose
@@ -102,7 +102,7 @@ def event_line(event: FleetEvent) -> str:
     return "  ".join(part for part in parts if part).rstrip()
 
 
-def picture_lines(picture: FleetPicture, columns: int = WIDTH, beat: str = "◐", rows: int = 0) -> list[str]:
+def picture_lines(picture: FleetView, columns: int = WIDTH, beat: str = "◐", rows: int = 0) -> list[str]:
     """Everything that is true now: who works, what is in the queue, what waits, what needs you.
 
     With `rows`, it is no longer than that where it can be: workers first, then the queue are told by their number.
@@ -128,7 +128,7 @@ def _first(lines: list[str], most: int) -> list[str]:
     return lines if len(lines) <= most else [*lines[: most - 1], f"   and {len(lines) - most + 1} more"]
 
 
-def need_lines(needs: Sequence[NeedPicture], columns: int) -> Iterator[str]:
+def need_lines(needs: Sequence[DecisionView], columns: int) -> Iterator[str]:
     """What only a person can decide: the question, and under it the command where both have no room in one line."""
     for need in needs:
         kind = "" if need.kind is EscalationKind.QUESTION else f"{need.kind}: "
@@ -163,7 +163,7 @@ def summary_lines(summary: WorkSummary, columns: int = WIDTH) -> Iterator[str]:
     if left:
         yield from need_lines(left, columns)
         yield ""
-    waits = summary.waits[:_MOST_WAITS] if summary.ended in (Ended.EMPTY, Ended.BUDGET) else ()
+    waits = summary.waits[:_MOST_WAITS] if summary.ended in (WorkEndReason.EMPTY, WorkEndReason.BUDGET) else ()
     for wait in waits:
         yield from _with_command(f" ◌ {_wait(wait)}", _apart(wait.why)[1], columns)
     yield cut(f" {_sum(summary)}", columns)
@@ -173,29 +173,29 @@ def ending_line(summary: WorkSummary) -> str:
     """Why it ended, in one sentence."""
     left = sum(each.status not in ("done", "cancelled") for each in summary.tasks)
     match summary.ended:
-        case Ended.PARKED if summary.parked:
+        case WorkEndReason.PARKED if summary.parked:
             return f"parked: {_count(summary.parked, 'session')}, nothing is lost"
-        case Ended.PARKED:
+        case WorkEndReason.PARKED:
             return "parked: nothing was running"
-        case Ended.STOPPED:
+        case WorkEndReason.STOPPED:
             by = f" ({cell(summary.detail)})" if summary.detail else ""
             return f"stopped{by}: {_count(summary.parked, 'session')} parked, nothing is lost"
-        case Ended.BUDGET:
+        case WorkEndReason.BUDGET:
             return cell(f"a budget is used up: {summary.detail}" if summary.detail else "a budget is used up")
-        case Ended.EMPTY if summary.needs:
+        case WorkEndReason.EMPTY if summary.needs:
             return f"nothing more can be done without you: {_count(len(summary.needs), 'decision')}"
-        case Ended.EMPTY if summary.failed or any(each.status == "failed" for each in summary.tasks):
+        case WorkEndReason.EMPTY if summary.failed or any(each.status == "failed" for each in summary.tasks):
             return f"the field is empty, {_count(summary.failed, 'task')} failed"
-        case Ended.EMPTY if summary.detail:
+        case WorkEndReason.EMPTY if summary.detail:
             return cell(summary.detail)
-        case Ended.EMPTY if not summary.tasks:
+        case WorkEndReason.EMPTY if not summary.tasks:
             return "there was nothing to do"
-        case Ended.EMPTY if left:
+        case WorkEndReason.EMPTY if left:
             return f"nothing more can be done now: {_count(left, 'task')} left"
     return f"{_count(summary.done, 'task')} done, and nothing is left to begin"
 
 
-def _head(picture: FleetPicture, columns: int) -> Iterator[str]:
+def _head(picture: FleetView, columns: int) -> Iterator[str]:
     busy = len(picture.workers)
     parts = [cell(picture.project), f"{busy} of {_count(picture.slots, 'worker')} busy", cell(picture.executor)]
     if picture.others:
@@ -210,7 +210,7 @@ def _head(picture: FleetPicture, columns: int) -> Iterator[str]:
     yield ""
 
 
-def _workers(picture: FleetPicture, columns: int, beat: str) -> Iterator[str]:
+def _workers(picture: FleetView, columns: int, beat: str) -> Iterator[str]:
     """One line each, and a second one below where the goals and what is done right now have no room."""
     rows = [
         (
@@ -238,16 +238,16 @@ def _workers(picture: FleetPicture, columns: int, beat: str) -> Iterator[str]:
         yield f" · idle{f' × {idle}' if idle > 1 else ''}"
 
 
-def _verb(each: WorkerPicture) -> str:
+def _verb(each: WorkerView) -> str:
     return _VERBS[each.purpose] if each.phase in _AT_WORK else _PHASES.get(each.phase, cell(each.phase))
 
 
-def _step(each: WorkerPicture) -> str:
+def _step(each: WorkerView) -> str:
     of = f"/{each.iterations}" if each.iterations else ""
     return f"{each.step} {each.iteration}{of}".strip() if each.iteration else each.step
 
 
-def _cost(each: WorkerPicture) -> str:
+def _cost(each: WorkerView) -> str:
     return f"${each.cost_usd:.2f}" if each.cost_usd else ""
 
 
@@ -264,7 +264,7 @@ def _missed(goal: GoalMark) -> str:
     return f"{GOAL_MARKS.get(goal.status, '·')} {cell(goal.name)}{detail}"
 
 
-def _queue(queue: tuple[EntryPicture, ...], columns: int) -> Iterator[str]:
+def _queue(queue: tuple[QueueEntryView, ...], columns: int) -> Iterator[str]:
     for target in dict.fromkeys(each.target for each in queue):
         yield cut(f" queue of {cell(target)}", columns)
         rows = []
@@ -277,9 +277,9 @@ def _queue(queue: tuple[EntryPicture, ...], columns: int) -> Iterator[str]:
             yield cut(f" {line}", columns)
 
 
-def _waits(picture: FleetPicture, columns: int) -> Iterator[str]:
+def _waits(picture: FleetView, columns: int) -> Iterator[str]:
     if picture.paused:
-        message = f" ‖ paused  {_wait(WaitPicture(why=picture.paused))}"
+        message = f" ‖ paused  {_wait(WaitView(why=picture.paused))}"
         yield from _with_command(message, _apart(picture.paused)[1], columns)
     for wait in picture.waits[:_MOST_WAITS]:
         yield from _with_command(f" ◌ waits   {_wait(wait)}", _apart(wait.why)[1], columns)
@@ -288,7 +288,7 @@ def _waits(picture: FleetPicture, columns: int) -> Iterator[str]:
         yield f"           and {more} more"
 
 
-def _wait(wait: WaitPicture) -> str:
+def _wait(wait: WaitView) -> str:
     named = f"#{wait.task} {cut(cell(wait.title), 30)}".rstrip() + "  " if wait.task is not None else ""
     until = f", until {clock_time(wait.until)}" if wait.until else ""
     return f"{named}{cell(_apart(wait.why)[0])}{until}"
@@ -300,7 +300,7 @@ def _apart(text: str) -> tuple[str, str]:
     return output, typed and f"genba {typed.strip()}"
 
 
-def _totals(picture: FleetPicture) -> str:
+def _totals(picture: FleetView) -> str:
     parts = [f"{picture.merged} merged", f"{picture.done} done", f"{picture.failed} failed", f"{picture.ready} ready"]
     parts.append(f"{picture.open} open")
     parts.append("parking: everything is kept" if picture.parking else "ctrl-c parks it")
@@ -316,7 +316,7 @@ def _spent(seconds: float, count: int, cost_usd: float, budget_usd: float | None
         yield f"${cost_usd:.2f}{of}"
 
 
-def _end(each: TaskEnd) -> str:
+def _end(each: TaskResult) -> str:
     parts = []
     if each.iterations:
         parts.append(fit(_count(each.iterations, "iteration"), 13))
@@ -327,10 +327,10 @@ def _end(each: TaskEnd) -> str:
     return "  ".join(parts)
 
 
-def _families(tasks: tuple[TaskEnd, ...]) -> list[tuple[TaskEnd, bool]]:
+def _families(tasks: tuple[TaskResult, ...]) -> list[tuple[TaskResult, bool]]:
     """Tasks by number, the parts of each below it."""
     there = {each.task for each in tasks}
-    ordered: list[tuple[TaskEnd, bool]] = []
+    ordered: list[tuple[TaskResult, bool]] = []
     for each in sorted(tasks, key=lambda end: end.task):
         if each.parent not in there:
             ordered.append((each, False))
@@ -339,7 +339,7 @@ def _families(tasks: tuple[TaskEnd, ...]) -> list[tuple[TaskEnd, bool]]:
     return ordered + [(each, False) for each in missing]
 
 
-def _below(number: int, tasks: tuple[TaskEnd, ...]) -> Iterator[TaskEnd]:
+def _below(number: int, tasks: tuple[TaskResult, ...]) -> Iterator[TaskResult]:
     """The parts of a task, and theirs. A task is below another only once, however odd the numbers are."""
     waiting, seen = [number], {number}
     while waiting:

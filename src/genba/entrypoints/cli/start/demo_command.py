@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from genba.domain.errors import GenbaError, GitError
-from genba.domain.fleet.progress import Ended, FleetEvent, FleetEventKind
+from genba.domain.fleet.progress import FleetEvent, FleetEventKind, WorkEndReason
 from genba.domain.goals.goal import CustomScript
 from genba.domain.tasks.task import TaskDraft
 from genba.entrypoints.cli.failures import show_hint
@@ -125,7 +125,7 @@ def _work(context: ProjectContext, plain: bool) -> bool:
 
     with watching(plain) as view:
         summary = asyncio.run(drive(open_fleet, view, until_empty=True))
-    if summary.ended is not Ended.EMPTY:
+    if summary.ended is not WorkEndReason.EMPTY:
         click.echo(ending_line(summary), err=True)
         show_hint(f"cd {shlex.quote(str(context.layout.main))} && genba work --until-empty   goes on")
         return False

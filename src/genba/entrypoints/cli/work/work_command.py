@@ -17,7 +17,7 @@ import click
 from genba.application.facilitator.facilitator import scope_of
 from genba.application.verification.decisions import people_only
 from genba.domain.errors import NotFoundError, StateConflictError, UsageError
-from genba.domain.fleet.progress import Ended, FleetEvent, FleetEventKind, FleetPicture, WorkSummary
+from genba.domain.fleet.progress import FleetEvent, FleetEventKind, FleetView, WorkEndReason, WorkSummary
 from genba.domain.problems import did_you_mean
 from genba.entrypoints.cli.failures import show_hint, show_problem
 from genba.entrypoints.cli.project_lookup import house_here
@@ -40,7 +40,7 @@ _LOOKS_AFTER = 5000
 class Working(Protocol):
     """A fleet that is open."""
 
-    def picture(self) -> FleetPicture:
+    def picture(self) -> FleetView:
         """What is true now, from memory."""
         ...
 
@@ -58,7 +58,7 @@ class View(Protocol):
 
     def __call__(self, event: FleetEvent) -> None: ...
     def say(self, line: str) -> None: ...
-    def show(self, picture: FleetPicture) -> None: ...
+    def show(self, picture: FleetView) -> None: ...
 
 
 OpenFleet = Callable[[Callable[[FleetEvent], None]], contextlib.AbstractAsyncContextManager[Working]]
@@ -75,7 +75,7 @@ class PlainFleetView:
         with contextlib.suppress(OSError):
             click.echo(line, err=True)
 
-    def show(self, picture: FleetPicture) -> None:
+    def show(self, picture: FleetView) -> None:
         """Where nobody watches there is nothing to draw."""
 
 
@@ -149,7 +149,7 @@ async def drive(open_fleet: OpenFleet, view: View, until_empty: bool) -> WorkSum
         except asyncio.CancelledError:
             if parking.fleet is not None or not parking.asked:
                 raise
-            return WorkSummary(ended=Ended.PARKED)
+            return WorkSummary(ended=WorkEndReason.PARKED)
 
 
 class _Parking:
@@ -242,25 +242,29 @@ def tell(summary: WorkSummary, as_json: bool) -> None:
 
 def exit_code(summary: WorkSummary, until_empty: bool) -> int:
     """0: everything is done, or somebody ended it who could; 1: something is left; 6: a budget is used up."""
-    if summary.ended is Ended.BUDGET:
+    if summary.ended is WorkEndReason.BUDGET:
         return 6
     if not until_empty:
         return 0
     left = any(each.status not in ("done", "cancelled") for each in summary.tasks)
-    return 1 if left or summary.failed or summary.parked or summary.needs or summary.ended is not Ended.EMPTY else 0
+    return (
+        1
+        if left or summary.failed or summary.parked or summary.needs or summary.ended is not WorkEndReason.EMPTY
+        else 0
+    )
 
 
 def _next_command(summary: WorkSummary) -> str:
     match summary.ended:
-        case Ended.STOPPED:
+        case WorkEndReason.STOPPED:
             return "genba resume   then  genba work   goes on"
-        case Ended.BUDGET:
+        case WorkEndReason.BUDGET:
             return "raise budget in .genba/config.yaml, then genba work   what it was spent on: genba sessions"
         case _ if summary.needs:
             return "genba decisions"
-        case Ended.PARKED:
+        case WorkEndReason.PARKED:
             return "genba work   goes on"
-        case Ended.EMPTY if summary.detail:
+        case WorkEndReason.EMPTY if summary.detail:
             return "genba queue   says what is in the way; when it is gone, genba work goes on"
     failed = next((each for each in summary.tasks if each.status == "failed"), None)
     return f"genba task show {failed.task}" if failed is not None else ""

@@ -7,10 +7,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from genba.application.dashboard.queries import SHOWN
-from genba.blackboard.views.board_views import Slice
+from genba.blackboard.views.board_views import ColumnQuery
 from genba.domain.errors import NotFoundError
 from genba.domain.tasks.task import TaskStatus
-from genba.domain.views.summary import Told
+from genba.domain.views.summary import ActionResult
 from genba.entrypoints.web.site import Site
 
 _LONGEST_TEXT = 200
@@ -34,13 +34,13 @@ def routes(site: Site) -> list[Route]:
             raise NotFoundError(f'"{word[:40]}" is not a status', hint="/board")
         text = request.query_params.get("text", "")[:_LONGEST_TEXT]
         skip = _number(request.query_params.get("skip", "0"))
-        wanted = Slice(status=TaskStatus(word), text=text, limit=SHOWN, skip=skip)
+        wanted = ColumnQuery(status=TaskStatus(word), text=text, limit=SHOWN, skip=skip)
         column = await site.look(lambda: site.lookout.column(wanted))
         return await site.fragment(
             request, "board.html", "cards", column=column, text=text, skip=skip + SHOWN, full=SHOWN
         )
 
-    async def pause(_: Request, given: Mapping[str, str]) -> Told:
+    async def pause(_: Request, given: Mapping[str, str]) -> ActionResult:
         deed = site.decisions.resume if given.get("on") == "no" else site.decisions.pause
         return await site.do(deed)
 

@@ -6,7 +6,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from genba.domain.tasks.task import TaskStatus
-from genba.domain.views.graph import EdgeKind, GraphPicture
+from genba.domain.views.graph import EdgeKind, GraphView
 from genba.entrypoints.web.site import Site
 
 _LARGEST_NUMBER = 9
@@ -28,7 +28,7 @@ class _Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def routes(site: Site) -> list[Route]:
-    async def look(asked: _Asked) -> GraphPicture:
+    async def look(asked: _Asked) -> GraphView:
         return await site.look(lambda: site.lookout.graph(ended_too=asked.all, around=asked.around, depth=asked.depth))
 
     async def graph(request: Request) -> Response:
@@ -66,7 +66,7 @@ def _asked(request: Request) -> _Asked:
     )
 
 
-def _ties(picture: GraphPicture) -> dict[int, dict[str, list[int]]]:
+def _ties(picture: GraphView) -> dict[int, dict[str, list[int]]]:
     """By task: what it waits for, its parts, what blocks it, and what waits for it."""
     found: dict[int, dict[str, list[int]]] = {}
     words = {EdgeKind.WAITS_FOR: "waits for", EdgeKind.PART_OF: "has the part", EdgeKind.BLOCKED_BY: "is blocked by"}

@@ -9,7 +9,7 @@ from starlette.routing import Route
 
 from genba.application.dashboard.session import SessionWindow
 from genba.application.dashboard.stop_session import stop_run
-from genba.domain.views.summary import Told
+from genba.domain.views.summary import ActionResult
 from genba.entrypoints.web.site import Site
 
 _NOTHING_NEW = 204
@@ -53,7 +53,7 @@ def routes(site: Site) -> list[Route]:
         found = await site.look(lambda: window.said(run, at))
         return await site.fragment(request, "session_pieces.html", "said", said=found)
 
-    async def park(request: Request, given: Mapping[str, str]) -> Told:
+    async def park(request: Request, given: Mapping[str, str]) -> ActionResult:
         run = request.path_params["run"]
         picture = await site.look(lambda: window.picture(run))
         facts = picture.facts

@@ -11,7 +11,7 @@ from genba.application.dashboard.stop_session import stop_task
 from genba.application.dashboard.task import TaskWindow
 from genba.domain.errors import NotFoundError
 from genba.domain.tasks.task import TaskStatus
-from genba.domain.views.summary import Told
+from genba.domain.views.summary import ActionResult
 from genba.entrypoints.web.links import is_web_address, linked
 from genba.entrypoints.web.site import Site
 from genba.judgement.scheduling.plans import goal_line
@@ -21,7 +21,7 @@ from genba.judgement.views.task_actions import ways_of
 _LONGEST_NUMBER = 18
 _LONGEST_WORDS = 100_000
 _ENDED = (TaskStatus.DONE, TaskStatus.CANCELLED)
-_Work = Callable[[int, Mapping[str, str]], Awaitable[Told]]
+_Work = Callable[[int, Mapping[str, str]], Awaitable[ActionResult]]
 
 
 def routes(site: Site) -> list[Route]:
@@ -114,7 +114,7 @@ def _deed(site: Site, work: _Work) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         number = number_in(request)
 
-        async def done(_: Request, given: Mapping[str, str]) -> Told:
+        async def done(_: Request, given: Mapping[str, str]) -> ActionResult:
             return await work(number, given)
 
         return await site.deed(done, f"/tasks/{number}")(request)
