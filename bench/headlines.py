@@ -218,17 +218,17 @@ HEADLINES = (
 
 
 def _overhead(ratio: float | None) -> str:
-    return "" if ratio is None else f"a run with Claude Code takes {ratio:.2f}× the bare agent"
+    return "" if ratio is None else f"a session with Claude Code takes {ratio:.2f}× the time of the bare agent"
 
 
 _SENTENCES: dict[str, Callable[[Ledger], str]] = {
     "truth": lambda ledger: (
-        f"{ledger.more['lies']} lying agents of our own corpus, {_judge(ledger, 'genba', 'false_done')} called done "
-        f"({_judge(ledger, 'tree', 'false_done')} by a loop that believes green tests); {ledger.more['honest']} honest "
-        f"ones, {_judge(ledger, 'genba', 'false_refused')} refused"
+        f"{ledger.more['lies']} lying agents of our corpus: {_judge(ledger, 'genba', 'false_done')} accepted "
+        f"({_judge(ledger, 'tree', 'false_done')} by a loop that trusts passing tests); {ledger.more['honest']} honest "
+        f"agents: {_judge(ledger, 'genba', 'false_refused')} rejected"
     ),
     "chaos": lambda ledger: (
-        "{rounds:,} rounds of chaos, {lost_commits} lost commits, {doubled_merges} doubled merges, {false_done} false "
+        "{rounds:,} chaos rounds: {lost_commits} lost commits, {doubled_merges} double merges, {false_done} false "
         "done, {leftovers} leftovers".format(**chaos(ledger))
     ),
     "real_agents": lambda ledger: _overhead(row(ledger, "genba run with").ratio),

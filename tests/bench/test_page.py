@@ -220,8 +220,8 @@ def test_what_could_not_be_run_is_told_so() -> None:
 def test_the_front_page_tells_only_what_was_measured() -> None:
     shown = headlines.paragraph({"chaos": CHAOS, "truth": TRUTH, "real_agents": REAL})
 
-    assert "118 lying agents of our own corpus, 0 called done (93 by a loop that believes green tests)" in shown
-    assert "35 honest ones, 0 refused" in shown
-    assert "500 rounds of chaos, 0 lost commits, 0 doubled merges, 0 false done, 0 leftovers" in shown
-    assert "a run with Claude Code takes 1.27× the bare agent" in shown
+    assert "118 lying agents of our corpus: 0 accepted (93 by a loop that trusts passing tests)" in shown
+    assert "35 honest agents: 0 rejected" in shown
+    assert "500 chaos rounds: 0 lost commits, 0 double merges, 0 false done, 0 leftovers" in shown
+    assert "a session with Claude Code takes 1.27× the time of the bare agent" in shown
     assert headlines.paragraph({}) == ""
