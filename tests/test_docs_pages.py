@@ -1,5 +1,6 @@
 """The pages that are made, or that vouch for something: they are fresh, and what they name exists."""
 
+import ast
 import importlib.util
 import re
 import sys
@@ -90,3 +91,25 @@ def test_both_first_pages_show_the_same_commands_and_lead_to_each_other() -> Non
         return [line.partition("#")[0].strip() for line in "".join(shown).splitlines()]
 
     assert commands(english) == commands(japanese)
+
+
+def printable_texts() -> list[str]:
+    """The string literals of the product; a NUL stands for each value in an f-string."""
+    texts = []
+    for path in (ROOT / "src" / "genba").rglob("*.py"):
+        for node in ast.walk(ast.parse(text_of(path))):
+            if isinstance(node, ast.JoinedStr):
+                parts = (str(each.value) if isinstance(each, ast.Constant) else "\0" for each in node.values)
+                texts.append("".join(parts))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                texts.append(node.value)
+    return texts
+
+
+def test_every_message_of_the_troubleshooting_page_is_in_the_code() -> None:
+    cells = re.findall(r"^\| (`[^|]*`) \|", text_of(DOCS / "troubleshooting.md"), re.MULTILINE)
+    messages = [message for cell in cells for message in re.findall(r"`([^`]+)`", cell)]
+    fragments = [part.strip() for message in messages for part in message.split("…") if part.strip()]
+    texts = "\n".join(printable_texts())
+    assert len(fragments) > 25
+    assert [each for each in fragments if each not in texts] == []
