@@ -60,7 +60,8 @@ def played(scene: Scene, kind: str, engine: Engine | None, words: argparse.Names
         known = json.loads(words.into.read_text()) if words.into.exists() else {}
         for each in scene.attacks:
             known.setdefault(each.id, {})[kind] = "succeeded" if each.id in evidence else "stopped"
-        words.into.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n")
+        lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(kinds)}" for name, kinds in sorted(known.items()))
+        words.into.write_text(f"{{\n{lines}\n}}\n")
     if words.keep:
         say(f"  kept {place}")
     else:

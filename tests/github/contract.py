@@ -6,17 +6,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from graphql import GraphQLError, parse, specified_rules, validate
+from graphql import GraphQLError, parse, validate
 from graphql.execution.values import get_variable_values
 from graphql.language import DocumentNode, OperationDefinitionNode
 
 from tests.github.openapi import RestContract, rest_contract
 from tests.standins.github.graphql_schema import load
 from tests.standins.github.recorded import Exchange
-
-_GH = "GitHub CLI"
-_TOLERATED = "OverlappingFieldsCanBeMergedRule"
-"""GitHub lets documents pass that break it, and gh sends such ones. Ours do not break it."""
 
 _Document = tuple[DocumentNode | None, tuple[str, ...]]
 """A document, where it is one, and what is wrong with it."""
@@ -29,7 +25,7 @@ class Contract:
         self._openapi = openapi
         self._sdl = sdl
         self._lock = threading.Lock()
-        self._documents: dict[tuple[str, bool], _Document] = {}
+        self._documents: dict[str, _Document] = {}
         self.violations: list[str] = []
         self.checked = 0
 
@@ -51,10 +47,10 @@ class Contract:
         """Judge what a server tells of."""
         self.check(exchange)
 
-    def check_graphql(self, document: str, variables: dict[str, Any] | None = None, *, gh: bool = False) -> list[str]:
+    def check_graphql(self, document: str, variables: dict[str, Any] | None = None) -> list[str]:
         """What is wrong with a document, and with the values that go with it."""
-        known = self._documents.get((document, gh)) or self._read_document(document, gh)
-        self._documents[document, gh] = known
+        known = self._documents.get(document) or self._read_document(document)
+        self._documents[document] = known
         parsed, wrong = known
         if parsed is None or wrong:
             return list(wrong)
@@ -66,13 +62,12 @@ class Contract:
                     values += [f"GraphQL: {error.message}" for error in made]
         return values
 
-    def _read_document(self, document: str, gh: bool) -> _Document:
+    def _read_document(self, document: str) -> _Document:
         try:
             parsed = parse(document)
         except GraphQLError as error:
             return None, (f"GraphQL: {error.message}",)
-        rules = [rule for rule in specified_rules if not (gh and rule.__name__ == _TOLERATED)]
-        return parsed, tuple(f"GraphQL: {error.message}" for error in validate(load(self._sdl), parsed, rules))
+        return parsed, tuple(f"GraphQL: {error.message}" for error in validate(load(self._sdl), parsed))
 
     def take(self) -> list[str]:
         """What was wrong since the last time, without saying it twice."""
@@ -89,8 +84,7 @@ class Contract:
             sent = json.loads(exchange.sent)
         except ValueError as error:
             return [f"GraphQL: the request is no JSON: {error}"]
-        gh = exchange.agent.startswith(_GH)
-        found = self.check_graphql(sent.get("query", ""), sent.get("variables"), gh=gh)
+        found = self.check_graphql(sent.get("query", ""), sent.get("variables"))
         if exchange.status == 200 and not exchange.struck:
             answered = json.loads(exchange.answered)
             if not answered.keys() <= {"data", "errors", "extensions"}:

@@ -1,4 +1,4 @@
-"""What `make clis` has fetched to hold GitHub's side to: the schemas, emulate and the node that it runs on, and gh."""
+"""What `make clis` has fetched to hold GitHub's side to: the schemas, and emulate with the node that it runs on."""
 
 import os
 import sys
@@ -24,11 +24,6 @@ def emulate() -> list[str]:
     """How emulate is called."""
     script = _there(FOLDER / "node_modules" / "emulate" / "dist" / "index.js", "emulate")
     return [str(_there(FOLDER / "bin" / "node", "the node for emulate")), str(script)]
-
-
-def gh() -> Path:
-    """GitHub's own command line."""
-    return _there(Path(sys.prefix) / "bin" / "gh", "gh")
 
 
 def _there(path: Path, name: str) -> Path:

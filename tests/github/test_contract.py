@@ -128,13 +128,6 @@ def test_a_document_is_held_to_the_schema_and_so_are_its_values(judge: Contract)
     assert judge.check_graphql("query {")
 
 
-def test_only_gh_may_ask_for_one_name_with_two_types(judge: Contract) -> None:
-    document = '{ node(id: "x") { ... on Issue { state } ... on PullRequest { state } } }'
-
-    assert judge.check_graphql(document)
-    assert judge.check_graphql(document, gh=True) == []
-
-
 def test_nobody_goes_to_github_without_a_name(judge: Contract) -> None:
     nameless = msgspec.structs.replace(exchange_of("GET", "/user", 304), agent="")
 
@@ -142,13 +135,13 @@ def test_nobody_goes_to_github_without_a_name(judge: Contract) -> None:
 
 
 def test_no_github_of_the_tests_is_out_of_hearing() -> None:
-    """All are made in one place, but for one that is asked nothing, and three that answer anything on purpose."""
+    """All are made in one place, but for three that answer anything on purpose."""
     folder = Path(__file__).parent.parent
     made = {path.name for path in folder.rglob("*.py") if re.search(r"with (.*, )?GitHub\(", path.read_text())}
 
     anything = {"test_github_answers.py", "test_remote_change_answers.py", "test_sync_processes.py"}
 
-    assert made == {"watched.py", "test_hub_server.py", *anything}
+    assert made == {"watched.py", "__main__.py", *anything}
 
 
 def test_where_a_name_is_no_more_github_leads_on(judge: Contract) -> None:
