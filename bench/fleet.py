@@ -57,18 +57,18 @@ def _sleepers() -> list[Row]:
     """Like with like: a shell has no walls, so the fleet held to it has none. What walls cost is told beside."""
     found = _taking_turns(
         genba=lambda: by_a_fleet(SLEEPERS, SLEEPERS, SECONDS, sandbox="worktree"),
-        walled=lambda: by_a_fleet(SLEEPERS, SLEEPERS, SECONDS),
+        sandboxed=lambda: by_a_fleet(SLEEPERS, SLEEPERS, SECONDS),
         bare=lambda: in_a_shell(SLEEPERS, SLEEPERS, SECONDS),
     )
-    genba, walled, bare = (found[name].seconds for name in ("genba", "walled", "bare"))
+    genba, sandboxed, bare = (found[name].seconds for name in ("genba", "sandboxed", "bare"))
     what = f"{SLEEPERS} agents that sleep {SECONDS:g} s, {SLEEPERS} workers"
     figure = f"{genba:.1f} s beside {bare:.1f} s; {_processor(found)}, {os.cpu_count()} cores, "
     figure += f"{os.getloadavg()[0]:.1f} processes wanted them"
-    behind = f"{walled:.1f} s beside {bare:.1f} s; {_processor(found, 'walled')}"
+    behind = f"{sandboxed:.1f} s beside {bare:.1f} s; {_processor(found, 'walled')}"
     naive = f"{genba:.1f} s; with a core for each agent and git for nothing it would be {SECONDS:g} s"
     return [
         Row(f"{what}, no walls / the same in a shell", figure, genba / bare, 1.5),
-        Row(f"{what}, behind the walls of this machine / in a shell without", behind, walled / bare),
+        Row(f"{what}, behind the walls of this machine / in a shell without", behind, sandboxed / bare),
         Row(f"{what} / {SECONDS:g} s", naive, genba / SECONDS),
     ]
 

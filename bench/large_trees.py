@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench.measuring import Row, side_by_side
-from genba.connections.git.private.sandboxed_worktrees import WalledTrees
+from genba.connections.git.private.sandboxed_worktrees import SandboxedWorktrees
 from genba.connections.git.repository.layout import RepositoryLayout
 from genba.connections.git.worktrees.overlay_mount import overlay_problem
 from genba.connections.git.worktrees.trash import delete_later
@@ -34,7 +34,7 @@ def rows() -> list[Row]:
         delete_later(folder)  # it takes longer than all that is measured
 
 
-def _measured(root: Path, trees: WalledTrees) -> list[Row]:
+def _measured(root: Path, trees: SandboxedWorktrees) -> list[Row]:
     numbers = itertools.count(1)
     opened: list[Workspace] = []
 
@@ -75,8 +75,8 @@ def _row(what: str, found: dict[str, float], limit: float | None) -> Row:
     return Row(what, figure, found["layer"] / found["worktree"], limit)
 
 
-async def _trees(root: Path, sandbox: BubblewrapSandbox) -> WalledTrees:
-    return WalledTrees(await RepositoryLayout.find(root), sandbox, overlays=True)
+async def _trees(root: Path, sandbox: BubblewrapSandbox) -> SandboxedWorktrees:
+    return SandboxedWorktrees(await RepositoryLayout.find(root), sandbox, overlays=True)
 
 
 def _request(number: int) -> WorkspaceRequest:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 KINDS = ("orchestrator", "nursery", "supervisors", "agents", "others")
 _PROC = Path("/proc")
-_NURSERY, _PLAYER = "genba.wiring.sessions.fork_server", "genba.connections.agents.player"
+_FORK_SERVER, _PLAYER = "genba.wiring.sessions.fork_server", "genba.connections.agents.player"
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def kind_of(process: Process, root: int) -> str:
     """What a process is to the fleet. A supervisor is a fork of the nursery, and has its command line."""
     if process.number == root:
         return "orchestrator"
-    if _NURSERY in process.words:
+    if _FORK_SERVER in process.words:
         return "nursery" if process.parent == root else "supervisors"
     return "agents" if _PLAYER in process.words else "others"
 

@@ -40,11 +40,11 @@ def rows() -> list[Row]:
         found = side_by_side(
             ROUNDS,
             bare=_bare(home, repository, claude, url),
-            walled=_genba(repository, url, "bubblewrap" if shutil.which("bwrap") else "worktree"),
+            sandboxed=_genba(repository, url, "bubblewrap" if shutil.which("bwrap") else "worktree"),
             plain=_genba(repository, url, "worktree"),
         )
     rows = []
-    for name, walls in (("walled", "bubblewrap" if shutil.which("bwrap") else "no walls"), ("plain", "no walls")):
+    for name, walls in (("sandboxed", "bubblewrap" if shutil.which("bwrap") else "no walls"), ("plain", "no walls")):
         figure = f"{found[name] * 1000:.0f} ms beside {found['bare'] * 1000:.0f} ms"
         rows.append(Row(f"{what}, {walls}", figure, found[name] / found["bare"], LIMIT))
     return rows

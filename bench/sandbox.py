@@ -23,15 +23,15 @@ def rows() -> list[Row]:
     if problem:
         return [Row("bubblewrap, added to a start", f"not run: {problem}")]
     with tempfile.TemporaryDirectory(prefix="genba-bench-") as folder:
-        bare, walled = asyncio.run(_measure(Path(folder)))
-    added = (walled - bare) * 1000
-    figure = f"{added:.1f} ms added: {walled * 1000:.1f} ms beside {bare * 1000:.1f} ms; at most {LIMIT_MS:g} ms"
+        bare, sandboxed = asyncio.run(_measure(Path(folder)))
+    added = (sandboxed - bare) * 1000
+    figure = f"{added:.1f} ms added: {sandboxed * 1000:.1f} ms beside {bare * 1000:.1f} ms; at most {LIMIT_MS:g} ms"
     return [Row(f"bubblewrap, added to a start / {LIMIT_MS:g} ms", figure, added / LIMIT_MS, 1.0)]
 
 
 async def _measure(folder: Path) -> tuple[float, float]:
     processes = ProcessSupervisor()
-    walls = await BubblewrapSandbox(processes).open(_cell(folder))
+    handle = await BubblewrapSandbox(processes).open(_spec(folder))
     command = Command(
         argv=("true",),
         workdir=str(folder / "tree"),
@@ -40,14 +40,14 @@ async def _measure(folder: Path) -> tuple[float, float]:
         idle_seconds=60,
         mark=folder.name,
     )
-    bare, walled = [], []
+    bare, sandboxed = [], []
     for number in range(ROUNDS + 1):
-        times = await _seconds(processes, command), await _seconds(walls, command)
+        times = await _seconds(processes, command), await _seconds(handle, command)
         if number:
             bare.append(times[0])
-            walled.append(times[1])
-    await walls.close()
-    return statistics.median(bare), statistics.median(walled)
+            sandboxed.append(times[1])
+    await handle.close()
+    return statistics.median(bare), statistics.median(sandboxed)
 
 
 async def _seconds(processes: Processes, command: Command) -> float:
@@ -57,13 +57,13 @@ async def _seconds(processes: Processes, command: Command) -> float:
     return time.perf_counter() - began
 
 
-def _cell(folder: Path) -> SandboxSpec:
+def _spec(folder: Path) -> SandboxSpec:
     return SandboxSpec(
         run="bench",
-        folder=str(folder / "walls"),
+        folder=str(folder / "sandbox"),
         tree=str(folder / "tree"),
         home=str(folder / "home"),
-        gates=(EgressPort(name="model", port=3129, serve=_never),),
+        egress_ports=(EgressPort(name="model", port=3129, serve=_never),),
         limits=SandboxLimits(memory_mb=2048, processes=256, disk_mb=1024),
     )
 

@@ -30,7 +30,7 @@ _DISCOVERY = {"rev-parse", "--path-format=absolute", "--show-toplevel", "--absol
 _SOURCE = Path(__file__).with_suffix(".c")
 _WORKTREES = ("/.worktrees/", "/.trees/", "/trees/")
 """The folders of worktrees that tests name."""
-_PRIVATE = "/.git/genba/cells/"
+_PRIVATE = "/.git/genba/private/"
 _PRIVATE_PARTS = ("repository", "outbox", "home", "upper", "work", "asks")
 _CHECKOUTS = "/.git/genba/checkouts/"
 _WRITTEN_BY_GOALS = ("tree", "home", "views", "layers")
@@ -92,8 +92,8 @@ def violation(started: Started) -> str:
         inherited = HARDENED in started.words
         return "git of the product got the whole environment" if inherited else ""
     if not started.of_the_product:
-        walled = next((path for path in started.paths() if _is_walled(path)), "")
-        return f"git ran on the host over the worktree of a session in a sandbox ({walled})" if walled else ""
+        sandboxed = next((path for path in started.paths() if _is_walled(path)), "")
+        return f"git ran on the host over the worktree of a session in a sandbox ({sandboxed})" if sandboxed else ""
     for path in started.paths():
         if _is_private(path) or _worktree(path) is not None:
             return f"the host ran git over what an agent or a goal can write ({path})"
@@ -114,7 +114,7 @@ def _worktree(path: str) -> tuple[str, str] | None:
 def _is_walled(path: str) -> bool:
     """Whether a path is in the worktree of a session that has a private repository now."""
     found = _worktree(path)
-    return found is not None and Path(found[0], ".git", "genba", "cells", found[1], "repository").is_dir()
+    return found is not None and Path(found[0], ".git", "genba", "private", found[1], "repository").is_dir()
 
 
 def _is_private(path: str) -> bool:

@@ -77,7 +77,7 @@ class Forked(subprocess.Popen[bytes]):
         request = {"words": list(words), "cwd": str(cwd), "env": dict(env), "session": start_new_session}
         with theirs, Path(os.devnull).open("rb") as nothing:
             handles = [theirs.fileno(), nothing.fileno(), stdout, stderr]
-            socket.send_fds(_nursery(), [json.dumps(request).encode()], handles)
+            socket.send_fds(_fork_server(), [json.dumps(request).encode()], handles)
         output = self._line.recv(4096).decode()
         if not output.isdigit():
             self._line.close()
@@ -189,26 +189,26 @@ def _way_to_the_tests(words: Sequence[str]) -> dict[str, str]:
     return {"PYTHONPATH": str(ROOT)} if words[1] in ("-m", "-c") else {}
 
 
-def _nursery() -> socket.socket:
+def _fork_server() -> socket.socket:
     """The line to whoever forks for this process, and ends with the line."""
     with _LOCK:
-        return _start_nursery()
+        return _start_fork_server()
 
 
 @functools.cache
-def _start_nursery() -> socket.socket:
+def _start_fork_server() -> socket.socket:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     for line in (ours, theirs):
         line.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _LARGEST)
     with theirs, Path(os.devnull).open("r+b") as nothing:
         words = [sys.executable, str(Path(__file__)), str(theirs.fileno())]
-        nursery = subprocess.Popen(
+        fork_server = subprocess.Popen(
             words, env=ordinary_environment(), pass_fds=[theirs.fileno()], stdin=nothing, stdout=nothing
         )
 
     def leave() -> None:
         ours.close()
-        nursery.wait()
+        fork_server.wait()
 
     atexit.register(leave)
     return ours

@@ -11,10 +11,10 @@ from genba.connections.processes.supervisor import ProcessSupervisor
 from genba.domain.processes import AWAITED, Command
 from genba.domain.sessions.loop_state import Feedback
 from genba.execution.loop.prompts import gap_section
+from tests.bubblewrap import needs_bubblewrap
 from tests.fleet.conftest import small_yard  # noqa: F401  (a fixture)
 from tests.fleet.yard import Yard
 from tests.project import Project
-from tests.walls import needs_bubblewrap
 
 MEGABYTE = 1_000_000
 JOURNAL = 16 * MEGABYTE

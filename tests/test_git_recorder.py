@@ -48,7 +48,7 @@ def worktree(project: Project) -> Path:
 
 @pytest.fixture
 def sandboxed(worktree: Path, project: Project) -> Path:
-    (project.root / ".git" / "genba" / "cells" / worktree.name / "repository").mkdir(parents=True)
+    (project.root / ".git" / "genba" / "private" / worktree.name / "repository").mkdir(parents=True)
     return worktree
 
 
@@ -85,7 +85,7 @@ def test_a_variable_of_git_that_names_a_worktree_is_a_violation(
 def test_git_on_a_private_repository_is_a_violation(
     recorder: git_recorder.Recorder, sandboxed: Path, project: Project
 ) -> None:
-    private = project.root / ".git" / "genba" / "cells" / sandboxed.name / "repository"
+    private = project.root / ".git" / "genba" / "private" / sandboxed.name / "repository"
     _git(project.root, "--git-dir", str(private), "log")
     assert git_recorder.violations(recorder.take())
 

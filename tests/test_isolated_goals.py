@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from genba.domain.sessions.sandbox import SandboxKind
+from tests.bubblewrap import needs_bubblewrap
 from tests.project import Project
 from tests.sandbox.engines import engine_of
-from tests.walls import needs_bubblewrap
 
 
 @pytest.fixture(params=list(SandboxKind))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from genba.connections.git.merging.merge import GitRepository
-from genba.connections.git.private.sandboxed_worktrees import WalledTrees
+from genba.connections.git.private.sandboxed_worktrees import SandboxedWorktrees
 from genba.connections.git.repository.layout import RepositoryLayout, is_folder
 from genba.connections.git.worktrees.overlay_mount import overlay_problem
 from genba.connections.git.worktrees.worktrees import GitWorkingTrees
@@ -32,7 +32,7 @@ async def floor(project: Project, tmp_path: Path) -> AsyncIterator[Floor]:
     for number in range(LARGE):
         project.write(f"src/{number % 5}/{number}.txt", f"file {number}\n")
     project.commit("Many files")
-    made = Floor(project, WalledTrees(await RepositoryLayout.find(project.root), sandbox), sandbox, tmp_path)
+    made = Floor(project, SandboxedWorktrees(await RepositoryLayout.find(project.root), sandbox), sandbox, tmp_path)
     made = await made.anew(overlays=True, large=LARGE)
     yield made
     made.trees.release()

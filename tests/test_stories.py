@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from genba.domain.tasks.task import TaskStatus
+from tests.bubblewrap import bubblewrap_problem
 from tests.project import Project, ordinary_environment
 from tests.python_tools import linked_genba
 from tests.test_docs import ROOT, blocks, labelled, text_of, typed_commands
-from tests.walls import bubblewrap_problem
 
 _DURATION = r"\b\d+(?:\.\d)? s\b|\b\d+:\d\d m\b"
 _MARKED = re.compile(r"^ [✓✗■●] .*$", re.MULTILINE)

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from genba.domain.tasks.task import TaskStatus
+from tests.bubblewrap import needs_bubblewrap
 from tests.project import COMMIT, GENBA, Project, ordinary_environment, until
-from tests.walls import needs_bubblewrap
 
 ISSUE = {"issue": {"type": "number"}}
 CLOSES = {"github": {"enabled": True}}

@@ -30,7 +30,7 @@ from genba.domain.sessions.outcomes import PermissionMode
 from genba.domain.sessions.replies import AgentSession, Ask, Reply, Usage
 from genba.domain.sessions.sandbox import McpServer, SandboxSpec
 from genba.testing.conformance import AgentAdapterSuite, an_ask
-from tests.walls import needs_bubblewrap
+from tests.bubblewrap import needs_bubblewrap
 
 AGENT = str(Path(__file__).parent / "acp_agent.py")
 DONE: dict[str, Any] = {"result": {"stopReason": "end_turn"}}
@@ -261,7 +261,7 @@ async def test_the_boundaries_answer_when_the_agent_asks(
 
 
 async def test_behind_walls_an_agent_without_a_list_may_run_commands(scene: Scene) -> None:
-    scene.session = msgspec.structs.replace(scene.session, walled=True)
+    scene.session = msgspec.structs.replace(scene.session, sandboxed=True)
     reply = await scene.ask({"turns": [may_it(kind="execute", title="make"), DONE]})
 
     assert reply.tools_used == ("Bash",)
@@ -553,16 +553,16 @@ async def test_the_conversation_goes_through_walls(scene: Scene) -> None:
     needs_bubblewrap()
     (scene.tmp_path / "home").mkdir()
     scene.log = scene.tree / "log.jsonl"
-    cell = SandboxSpec(
+    spec = SandboxSpec(
         run=scene.session.run,
-        folder=str(scene.tmp_path / "walls"),
+        folder=str(scene.tmp_path / "sandbox"),
         tree=scene.session.workdir,
         home=scene.session.home,
         readable=(str(Path(AGENT).parent), sys.prefix, sys.base_prefix),
     )
-    walls = await BubblewrapSandbox(ProcessSupervisor()).open(cell)
+    walls = await BubblewrapSandbox(ProcessSupervisor()).open(spec)
     try:
-        scene.session = msgspec.structs.replace(scene.session, processes=walls, walled=True)
+        scene.session = msgspec.structs.replace(scene.session, processes=walls, sandboxed=True)
         reply = await scene.ask({"turns": [may_it(kind="execute", title="make"), {"say": "hello"}, DONE]})
     finally:
         await walls.close()

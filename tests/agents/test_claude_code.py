@@ -342,7 +342,7 @@ def test_root_may_skip_permissions_only_when_asked_to(starting: Starting) -> Non
     skipping = starting.invocation(permission_mode=PermissionMode.BYPASS_PERMISSIONS)
     assert "--dangerously-skip-permissions" in skipping.argv
     assert skipping.environment["IS_SANDBOX"] == "1"
-    assert "IS_SANDBOX" not in starting.invocation(session={"walled": True}).environment
+    assert "IS_SANDBOX" not in starting.invocation(session={"sandboxed": True}).environment
 
 
 def test_a_prompt_is_never_a_command_of_the_tool(starting: Starting) -> None:

@@ -174,12 +174,12 @@ def session(tmp_path: Path) -> AgentSession:
 
 @pytest.mark.parametrize("mode", list(PermissionMode))
 @pytest.mark.parametrize("tools", [None, (), ("Read", "Bash"), ("mcp__orchard",)])
-@pytest.mark.parametrize("walled", [True, False])
+@pytest.mark.parametrize("sandboxed", [True, False])
 def test_nobody_is_ever_asked(
-    session: AgentSession, mode: PermissionMode, tools: tuple[str, ...] | None, walled: bool
+    session: AgentSession, mode: PermissionMode, tools: tuple[str, ...] | None, sandboxed: bool
 ) -> None:
     ask = msgspec.structs.replace(an_ask(session), permission_mode=mode, allowed_tools=tools)
-    text = msgspec.json.encode(permissions(ask, walled, ("orchard",))).decode()
+    text = msgspec.json.encode(permissions(ask, sandboxed, ("orchard",))).decode()
     assert '"ask"' not in text
     assert text.startswith('{"*":"deny"')
 

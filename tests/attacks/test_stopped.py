@@ -13,8 +13,8 @@ from tests.attacks.catalogue import BUBBLEWRAP, WORKTREE, Scene, succeeded
 from tests.attacks.field import Field, clear, made
 from tests.attacks.scenes import ALL_SCENES
 from tests.attacks.scenes import PLAYED as SCENES
+from tests.bubblewrap import needs_bubblewrap
 from tests.sandbox.engines import engine_of
-from tests.walls import needs_bubblewrap
 
 PLAYED = [pytest.param(scene, kind, id=f"{scene.name}-{kind}") for scene, kind in SCENES]
 

@@ -284,7 +284,7 @@ class Round:
                 boundary = trouble.boundary if trouble.kind is Kind.BOUNDARY else ""
                 if self._kill(worker, boundary):
                     self._tell(Kind.WORKER, f"killed {worker.name}{' before ' + boundary if boundary else ''}")
-            case Kind.NURSERY:
+            case Kind.FORK_SERVER:
                 self._one_of(trouble, dict.fromkeys(self.crowd.nurseries(), 0))
             case Kind.SUPERVISOR:
                 self._one_of(trouble, self.crowd.supervisors())

@@ -20,7 +20,7 @@ class Kind(StrEnum):
     """The process that decides and works, with everything in it."""
     BOUNDARY = "boundary"
     """The worker dies, and the one who comes next dies too, at a boundary between two steps."""
-    NURSERY = "nursery"
+    FORK_SERVER = "nursery"
     SUPERVISOR = "supervisor"
     AGENT = "agent"
     SERVER = "server"
@@ -52,7 +52,7 @@ class Lock(StrEnum):
 
 
 SHARES = {
-    Kind.WORKER: 6, Kind.BOUNDARY: 4, Kind.NURSERY: 2, Kind.SUPERVISOR: 3, Kind.AGENT: 3, Kind.SERVER: 2,
+    Kind.WORKER: 6, Kind.BOUNDARY: 4, Kind.FORK_SERVER: 2, Kind.SUPERVISOR: 3, Kind.AGENT: 3, Kind.SERVER: 2,
     Kind.EVERYBODY: 1, Kind.DATABASE: 3, Kind.DISK: 2, Kind.LOCK: 3,
 }  # fmt: skip
 CLOCK_ROUNDS = 10

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.bubblewrap import needs_bubblewrap
 from tests.project import GENBA, Project, ordinary_environment
 from tests.python_tools import path_with_python
-from tests.walls import needs_bubblewrap
 
 UNITTEST = "import unittest\n\n\nclass T(unittest.TestCase):\n    def test_it(self):\n        pass\n"
 TOOLS = ("go", "cargo", "mvn", "gradle", "npm", "make", "ruff", "bundle", "mix", "composer")

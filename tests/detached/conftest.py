@@ -21,7 +21,7 @@ async def posts(project: Project) -> AsyncIterator[MakePost]:
             post = await posted(project.root)
             stack.callback(post.prepared.journal.close)
             stack.callback(post.prepared.trees.release)
-            stack.callback(post.nursery.close)
+            stack.callback(post.fork_server.close)
             return post
 
         yield make

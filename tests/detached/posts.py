@@ -21,7 +21,7 @@ from genba.domain.sessions.replies import Ask, Reply
 from genba.domain.sessions.workspaces import Workspace, WorkspaceRequest
 from genba.execution.run import RunPlan
 from genba.wiring.project.project_context import PreparedRun, ProjectContext, new_run_id
-from genba.wiring.sessions.supervisor import detached, nursery_of, sparing
+from genba.wiring.sessions.supervisor import detached, fork_server_of, sparing
 from tests.project import Project
 
 
@@ -41,7 +41,7 @@ class Post:
     context: ProjectContext
     prepared: PreparedRun
     workspace: Workspace
-    nursery: ForkServerClient
+    fork_server: ForkServerClient
     events: list[Event] = field(default_factory=list)
     lines: list[tuple[str, str]] = field(default_factory=list)
     """What was heard."""
@@ -58,7 +58,7 @@ class Post:
         made = detached(
             self.context.layout,
             self.prepared.keeper,
-            self.nursery,
+            self.fork_server,
             sparing(self.context.layout, self.context.processes),
             self.events.append,
             run=self.run,
@@ -127,7 +127,7 @@ async def posted(root: Path, agent: str = "worker", memory: Memory | None = None
     run = memory.run if memory is not None else new_run_id(agent)
     prepared = context.prepare(RunPlan(run=run, definition=context.registry.load(agent), parameters={}))
     if memory is not None:
-        return Post(context, prepared, memory.workspace, nursery_of(layout))
+        return Post(context, prepared, memory.workspace, fork_server_of(layout))
     wanted = WorkspaceRequest(
         run=run,
         agent=agent,
@@ -140,7 +140,7 @@ async def posted(root: Path, agent: str = "worker", memory: Memory | None = None
     )
     workspace = await prepared.trees.open(wanted)
     prepared.journal.emit(Notice(message="it begins"))
-    return Post(context, prepared, workspace, nursery_of(layout))
+    return Post(context, prepared, workspace, fork_server_of(layout))
 
 
 @contextmanager

@@ -14,11 +14,11 @@ import pytest
 from genba.connections.detached.adapter import end_all
 from genba.domain.errors import AgentUnavailable, DiskFullError
 from genba.domain.events import Notice
+from tests.bubblewrap import needs_bubblewrap
 from tests.detached.conftest import MakePost
 from tests.detached.posts import Post, is_alive, living, when
 from tests.project import Project, ordinary_environment, until
 from tests.sandbox.hostile_runs import settle
-from tests.walls import needs_bubblewrap
 
 ROOT = Path(__file__).parents[2]
 HOLD = "echo early; until test -e go; do sleep 0.02; done; echo late"
@@ -76,25 +76,25 @@ def hears(process: "subprocess.Popen[str]", *wanted: str) -> list[str]:
     return lines
 
 
-def agent(project: Project, command: str, walls: bool = False) -> None:
-    if walls:
+def agent(project: Project, command: str, sandboxed: bool = False) -> None:
+    if sandboxed:
         needs_bubblewrap()
         settle(project, kind="bubblewrap")
     project.agent(adapter={"type": "custom", "command": command})
 
 
 @linux
-@pytest.mark.parametrize("walls", [False, True], ids=["plain", "bubblewrap"])
+@pytest.mark.parametrize("sandboxed", [False, True], ids=["plain", "bubblewrap"])
 @pytest.mark.parametrize("with_nursery", [False, True], ids=["worker", "worker and nursery"])
 async def test_a_killed_worker_leaves_its_agent_to_the_next_one(
-    project: Project, posts: MakePost, walls: bool, with_nursery: bool
+    project: Project, posts: MakePost, sandboxed: bool, with_fork_server: bool
 ) -> None:
-    agent(project, HOLD, walls)
+    agent(project, HOLD, sandboxed)
     post = await posts()
     with worker(post, project) as first:
-        output = hears(first, "nursery", "started", "early")
+        output = hears(first, "fork_server", "started", "early")
         until(lambda: all_told(post))
-        if with_nursery:
+        if with_fork_server:
             os.kill(int(output[0].split()[1]), signal.SIGKILL)
         first.kill()
         first.wait()
@@ -116,24 +116,24 @@ async def test_a_nursery_that_is_killed_is_replaced_and_no_agent_minds(project: 
     post = await posts()
     asked = asyncio.create_task(post.put())
     await when(lambda: ("stdout", "early") in post.lines)
-    old = post.nursery.process
+    old = post.fork_server.process
     assert old is not None
     os.kill(old, signal.SIGKILL)
     go(post)
     assert (await asked).text.split() == ["early", "late"]
     assert post.question().starts() == 1
     assert (await post.put(2)).text.split() == ["early", "late"]
-    assert post.nursery.process != old
+    assert post.fork_server.process != old
 
 
 @linux
-@pytest.mark.parametrize("walls", [False, True], ids=["plain", "bubblewrap"])
+@pytest.mark.parametrize("sandboxed", [False, True], ids=["plain", "bubblewrap"])
 async def test_a_killed_supervisor_leaves_nothing_and_the_question_is_put_again(
-    project: Project, posts: MakePost, walls: bool
+    project: Project, posts: MakePost, sandboxed: bool
 ) -> None:
     word = a_word()
     hide = f"(setsid env -i sleep {word} >/dev/null 2>&1 &) ; sleep {word} & echo early"
-    agent(project, f"test -e go || {{ {hide}; wait; }}; echo late", walls)
+    agent(project, f"test -e go || {{ {hide}; wait; }}; echo late", sandboxed)
     post = await posts()
     asked = asyncio.create_task(post.put())
     await when(lambda: ("stdout", "early") in post.lines and len(living(word)) >= 2)
@@ -147,33 +147,33 @@ async def test_a_killed_supervisor_leaves_nothing_and_the_question_is_put_again(
 
 
 @linux
-@pytest.mark.parametrize("walls", [False, True], ids=["plain", "bubblewrap"])
+@pytest.mark.parametrize("sandboxed", [False, True], ids=["plain", "bubblewrap"])
 async def test_a_supervisor_that_dies_after_its_worker_leaves_nothing_either(
-    project: Project, posts: MakePost, walls: bool
+    project: Project, posts: MakePost, sandboxed: bool
 ) -> None:
     word = a_word()
-    agent(project, f"(setsid env -i sleep {word} >/dev/null 2>&1 &) ; sleep {word} & echo early; wait", walls)
+    agent(project, f"(setsid env -i sleep {word} >/dev/null 2>&1 &) ; sleep {word} & echo early; wait", sandboxed)
     post = await posts()
     with worker(post, project) as first:
-        output = hears(first, "nursery", "started", "early")
+        output = hears(first, "fork_server", "started", "early")
         until(lambda: len(living(word)) >= 2)
-    nursery = int(output[0].split()[1])
-    assert is_alive(nursery)
+    fork_server = int(output[0].split()[1])
+    assert is_alive(fork_server)
     os.kill(post.supervisor(), signal.SIGKILL)
     until(lambda: living(word) == [])
-    until(lambda: not is_alive(nursery))
+    until(lambda: not is_alive(fork_server))
 
 
 @linux
-@pytest.mark.parametrize("walls", [False, True], ids=["plain", "bubblewrap"])
+@pytest.mark.parametrize("sandboxed", [False, True], ids=["plain", "bubblewrap"])
 async def test_when_everybody_dies_at_once_the_next_worker_sweeps_and_asks_again(
-    project: Project, posts: MakePost, walls: bool
+    project: Project, posts: MakePost, sandboxed: bool
 ) -> None:
     word = a_word()
-    agent(project, f"test -e go || {{ sleep {word} & echo early; wait; }}; echo late", walls)
+    agent(project, f"test -e go || {{ sleep {word} & echo early; wait; }}; echo late", sandboxed)
     post = await posts()
     with worker(post, project) as first:
-        output = hears(first, "nursery", "started", "early")
+        output = hears(first, "fork_server", "started", "early")
         until(lambda: living(word))
         for process in (first.pid, int(output[0].split()[1]), post.supervisor()):
             os.kill(process, signal.SIGKILL)
@@ -192,11 +192,11 @@ async def test_a_daemon_of_a_supervisor_that_died_after_its_nursery_is_ended_by_
     agent(project, f"test -e go || {{ {hide}; wait; }}; echo late")
     post = await posts()
     with worker(post, project) as first:
-        output = hears(first, "nursery", "started", "early")
+        output = hears(first, "fork_server", "started", "early")
         until(lambda: len(living(word)) >= 2)
-        nursery = int(output[0].split()[1])
-        os.kill(nursery, signal.SIGKILL)
-        until(lambda: not is_alive(nursery))
+        fork_server = int(output[0].split()[1])
+        os.kill(fork_server, signal.SIGKILL)
+        until(lambda: not is_alive(fork_server))
         go(post)
         os.kill(post.supervisor(), signal.SIGKILL)
         hears(first, "reply ['late']")
@@ -238,12 +238,12 @@ async def test_an_agent_that_is_watched_outlives_any_grace_time(project: Project
 
 
 @linux
-@pytest.mark.parametrize("walls", [False, True], ids=["plain", "bubblewrap"])
+@pytest.mark.parametrize("sandboxed", [False, True], ids=["plain", "bubblewrap"])
 async def test_a_cancelled_question_parks_its_agent_with_everything(
-    project: Project, posts: MakePost, walls: bool
+    project: Project, posts: MakePost, sandboxed: bool
 ) -> None:
     word = a_word()
-    agent(project, f"(setsid env -i sleep {word} >/dev/null 2>&1 &) ; sleep {word} & echo early; wait", walls)
+    agent(project, f"(setsid env -i sleep {word} >/dev/null 2>&1 &) ; sleep {word} & echo early; wait", sandboxed)
     post = await posts()
     asked = asyncio.create_task(post.put())
     await when(lambda: ("stdout", "early") in post.lines and len(living(word)) >= 2)
@@ -328,10 +328,10 @@ async def test_a_question_that_could_not_be_put_has_failed_whoever_asks_it_next(
 ) -> None:
     agent(project, "echo hello")
     post = await posts()
-    post.nursery.argv, working = ("false",), post.nursery.argv
+    post.fork_server.argv, working = ("false",), post.fork_server.argv
     with pytest.raises(AgentUnavailable, match="does not answer"):
         await post.put()
-    post.nursery.argv = working
+    post.fork_server.argv = working
     assert (await post.put(2)).text.split() == ["hello"]
     with pytest.raises(AgentUnavailable, match="does not answer"):
         await post.put()
@@ -349,7 +349,7 @@ async def test_a_secret_for_one_who_is_never_born_is_left_nowhere(project: Proje
         return "for one alone"
 
     adapter.credential = secret
-    post.nursery.argv = ("false",)
+    post.fork_server.argv = ("false",)
     with pytest.raises(AgentUnavailable, match="does not answer"):
         await post.put(adapter=adapter)
     assert post.question().take_secret() == ""
@@ -401,12 +401,14 @@ async def test_nobody_is_started_for_one_who_died_when_everything_was_done(proje
 
 
 @linux
-@pytest.mark.parametrize("walls", [False, True], ids=["plain", "bubblewrap"])
-async def test_whoever_dies_in_git_leaves_no_lock_to_the_next(project: Project, posts: MakePost, walls: bool) -> None:
+@pytest.mark.parametrize("sandboxed", [False, True], ids=["plain", "bubblewrap"])
+async def test_whoever_dies_in_git_leaves_no_lock_to_the_next(
+    project: Project, posts: MakePost, sandboxed: bool
+) -> None:
     folder = "$(git rev-parse --git-dir)"
     dying = f"touch died {folder}/index.lock $(git rev-parse --git-path refs/heads/$(git branch --show-current)).lock"
     commits = "git commit -q --allow-empty -m work && git log -1 --format=%s"
-    agent(project, f"test -e died || {{ {dying}; exit 1; }}; {commits}", walls)
+    agent(project, f"test -e died || {{ {dying}; exit 1; }}; {commits}", sandboxed)
     post = await posts()
     assert (await post.put()).failure
     assert (await post.put(2)).text.split() == ["work"]
@@ -419,8 +421,8 @@ async def test_two_workers_at_once_share_one_agent(project: Project, posts: Make
     agent(project, HOLD)
     post = await posts()
     with worker(post, project) as first, worker(post, project) as second:
-        hears(first, "nursery")
-        hears(second, "nursery")
+        hears(first, "fork_server")
+        hears(second, "fork_server")
         until(lambda: post.question().is_held())
         go(post)
         hears(first, "reply ['early', 'late']")
@@ -433,12 +435,12 @@ async def test_a_nursery_ends_with_its_worker_and_leaves_no_zombie(project: Proj
     agent(project, "echo hello")
     post = await posts()
     await post.put()
-    nursery = post.nursery.process
-    assert nursery is not None
-    children = Path(f"/proc/{nursery}/task/{nursery}/children")
+    fork_server = post.fork_server.process
+    assert fork_server is not None
+    children = Path(f"/proc/{fork_server}/task/{fork_server}/children")
     until(lambda: children.read_text() == "")
-    post.nursery.close()
-    until(lambda: not Path(f"/proc/{nursery}").exists())
+    post.fork_server.close()
+    until(lambda: not Path(f"/proc/{fork_server}").exists())
 
 
 @pytest.fixture
@@ -488,7 +490,7 @@ async def test_who_ends_an_agent_takes_no_secret_away_that_another_worker_has_le
         return "of the first"
 
     adapter.credential = secret
-    post.nursery.argv = ("false",)
+    post.fork_server.argv = ("false",)
     with pytest.raises(AgentUnavailable, match="does not answer"):
         await post.put(adapter=adapter)
     for left, stays in (("of the second", "of the second"), ("of the first", "")):

@@ -12,13 +12,13 @@ import pytest
 from genba.connections.detached.job_dir import Attempt
 from genba.connections.detached.output_log import Hearing, Recorder
 from genba.domain.errors import DiskFullError, StateConflictError
-from genba.domain.events import Event, GateUsed
+from genba.domain.events import EgressUsed, Event
 from genba.domain.processes import OutputListener
+from tests.bubblewrap import needs_bubblewrap
 from tests.detached.conftest import MakePost
 from tests.detached.posts import is_alive, when
 from tests.project import Project, until
 from tests.sandbox.hostile_runs import settle
-from tests.walls import needs_bubblewrap
 
 
 class Plain:
@@ -40,9 +40,9 @@ async def told(attempt: Attempt, heard: OutputListener = unheard) -> list[Event]
 async def test_twenty_agents_at_once_come_back_with_their_own_answers(project: Project, posts: MakePost) -> None:
     project.agent(adapter={"type": "custom", "command": "echo $GENBA_RUN; sleep 0.5; echo bye"})
     made = [await posts() for _ in range(20)]
-    nursery = made[0].nursery
+    fork_server = made[0].fork_server
     for post in made:
-        post.nursery = nursery
+        post.fork_server = fork_server
     replies = await asyncio.gather(*(post.put() for post in made))
     assert [reply.text.split() for reply in replies] == [[post.run, "bye"] for post in made]
     assert [post.said() for post in made] == [[post.run, "bye"] for post in made]
@@ -123,7 +123,7 @@ async def test_another_user_can_read_nothing_of_a_question_and_has_no_door_to_as
     asked = asyncio.create_task(post.put())
     await when(post.supervisor)
     inside = [str(post.question().path / name) for name in ("request.json", "lock", "watch", "starts")]
-    assert refused_to_nobody(*inside, f"/proc/{post.nursery.process}/fd/0") == 5
+    assert refused_to_nobody(*inside, f"/proc/{post.fork_server.process}/fd/0") == 5
     assert modes(inside) == {0o600}
     post.place("go")
     await asked
@@ -136,7 +136,7 @@ async def test_what_gates_tell_reaches_the_journal_of_the_worker(project: Projec
     project.agent(adapter={"type": "custom", "command": f'{sys.executable} -c "{ask}" 2>/dev/null; echo hello'})
     post = await posts()
     assert (await post.put()).text == "hello\n"
-    gates = [event for event in post.events if isinstance(event, GateUsed)]
+    gates = [event for event in post.events if isinstance(event, EgressUsed)]
     assert [(event.verdict, event.target) for event in gates] == [("denied", "forbidden.invalid:80")]
 
 
@@ -153,10 +153,10 @@ async def test_a_torn_line_is_passed_over_and_told_when_it_is_whole(tmp_path: Pa
         assert lines == ["one"]
         file.write(b'o"]\nno json\n')
     recorder.heard("notice", "half \ud800 of it")
-    recorder.emit(GateUsed(gate="proxy", verdict="refused", target="somewhere:80"))
+    recorder.emit(EgressUsed(port="proxy", verdict="refused", target="somewhere:80"))
     events = await told(attempt, lambda _stream, line: lines.append(line))
     assert lines == ["one", "two", "half \\ud800 of it"]
-    assert events == [GateUsed(gate="proxy", verdict="refused", target="somewhere:80")]
+    assert events == [EgressUsed(port="proxy", verdict="refused", target="somewhere:80")]
     recorder.close()
     assert await told(attempt) == []
 
@@ -191,8 +191,8 @@ async def test_a_supervisor_keeps_its_own_log(project: Project, posts: MakePost)
     newest = post.question().newest()
     assert newest is not None
     assert newest.log.read_text() == ""
-    assert (post.context.layout.own / "nursery.log").read_text() == ""
-    nursery = post.nursery.process
-    assert nursery is not None
-    post.nursery.close()
-    until(lambda: not is_alive(nursery))
+    assert (post.context.layout.own / "fork_server.log").read_text() == ""
+    fork_server = post.fork_server.process
+    assert fork_server is not None
+    post.fork_server.close()
+    until(lambda: not is_alive(fork_server))

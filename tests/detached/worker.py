@@ -18,8 +18,8 @@ async def main(memory: Memory) -> None:
     adapter = post.adapter(grace_seconds=float(sys.argv[2]))
     async with adapter.quarters(post.workspace) as session:
         instance = await adapter.start(session)
-        post.nursery.open()
-        say(f"nursery {post.nursery.process}")
+        post.fork_server.open()
+        say(f"fork_server {post.fork_server.process}")
         reply = await adapter.execute(instance, post.ask(), lambda stream, line: say(f"{stream} {line}"))
         await adapter.stop(instance)
     say(f"reply {reply.text.split()}")

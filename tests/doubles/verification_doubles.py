@@ -91,7 +91,7 @@ class MemoryCheckouts:
         self.opened: list[tuple[str, tuple[tuple[str, str], ...]]] = []
         self.open_now: set[str] = set()
 
-    async def open(self, commit: str, over: tuple[tuple[str, str], ...] = (), walls: bool = True) -> str:  # noqa: ARG002
+    async def open(self, commit: str, over: tuple[tuple[str, str], ...] = (), sandboxed: bool = True) -> str:  # noqa: ARG002
         folder = f"/checkouts/{len(self.opened)}-{commit}"
         self.opened.append((commit, over))
         self.open_now.add(folder)

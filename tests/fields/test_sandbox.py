@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from genba.domain.sessions.sandbox import SandboxKind
+from tests.bubblewrap import needs_bubblewrap
 from tests.project import COMMIT, Project, until
 from tests.sandbox.engines import Engine, engine_of
 from tests.sandbox.test_containers import plain_image
-from tests.walls import needs_bubblewrap
 
 ASK = """import os, socket, sys
 host, port = os.environ["HTTP_PROXY"].removeprefix("http://").split(":")
@@ -26,7 +26,7 @@ for name in sys.argv[1:]:
 
 
 @pytest.fixture
-def walled(project: Project) -> Project:
+def sandboxed(project: Project) -> Project:
     """A project whose agents live behind bubblewrap."""
     needs_bubblewrap()
     project.environment["GENBA_SANDBOX"] = "bubblewrap"
@@ -56,18 +56,18 @@ def decisions(project: Project) -> dict[str, str]:
     return {event["target"]: event["verdict"] for event in project.events() if event["event"] == "gate_used"}
 
 
-def test_an_agent_chooses_its_kind_of_walls(walled: Project) -> None:
-    command(walled, COMMIT, sandbox={"kind": "worktree"})
-    assert walled.run("worker")["sandbox"] == "worktree"
+def test_an_agent_chooses_its_kind_of_walls(sandboxed: Project) -> None:
+    command(sandboxed, COMMIT, sandbox={"kind": "worktree"})
+    assert sandboxed.run("worker")["sandbox"] == "worktree"
 
 
-def test_the_private_home_of_a_run_goes_when_it_is_over_and_stays_while_it_can_be_resumed(walled: Project) -> None:
-    command(walled, f"echo mine > $HOME/note; test -e go && {COMMIT}", limits={"retries": 0})
-    parked = walled.run("worker", check=1)["run"]
-    assert (walled.root / f".git/genba/runs/{parked}/home/note").read_text() == "mine\n"
-    command(walled, f"echo mine > $HOME/note; {COMMIT}")
-    over = walled.run("worker")["run"]
-    until(lambda: not (walled.root / f".git/genba/runs/{over}/home").exists())
+def test_the_private_home_of_a_run_goes_when_it_is_over_and_stays_while_it_can_be_resumed(sandboxed: Project) -> None:
+    command(sandboxed, f"echo mine > $HOME/note; test -e go && {COMMIT}", limits={"retries": 0})
+    parked = sandboxed.run("worker", check=1)["run"]
+    assert (sandboxed.root / f".git/genba/runs/{parked}/home/note").read_text() == "mine\n"
+    command(sandboxed, f"echo mine > $HOME/note; {COMMIT}")
+    over = sandboxed.run("worker")["run"]
+    until(lambda: not (sandboxed.root / f".git/genba/runs/{over}/home").exists())
 
 
 def test_an_agent_may_not_do_without_the_walls_of_its_project(project: Project) -> None:
@@ -132,10 +132,10 @@ def test_an_agent_in_the_users_own_checkout_has_no_walls_and_says_so(project: Pr
     assert "needs a working tree of its own" in project.genba("run", "worker", check=3).err
 
 
-def test_an_agent_without_a_network_has_no_way_out(walled: Project) -> None:
-    settings(walled, sandbox={"network": "allowlist", "allow": ["example.invalid"]})
-    command(walled, f'test -z "$HTTP_PROXY" && {COMMIT}', sandbox={"network": "none"})
-    assert walled.run("worker")["outcome"] == "completed"
+def test_an_agent_without_a_network_has_no_way_out(sandboxed: Project) -> None:
+    settings(sandboxed, sandbox={"network": "allowlist", "allow": ["example.invalid"]})
+    command(sandboxed, f'test -z "$HTTP_PROXY" && {COMMIT}', sandbox={"network": "none"})
+    assert sandboxed.run("worker")["outcome"] == "completed"
 
 
 def test_an_agent_may_not_have_a_wider_network(project: Project) -> None:
@@ -145,35 +145,37 @@ def test_an_agent_may_not_have_a_wider_network(project: Project) -> None:
     assert 'runner.sandbox.network: "full" is wider than the project\'s "none"' in done.err
 
 
-def test_only_hosts_of_the_allowlist_are_let_through(walled: Project) -> None:
-    settings(walled, sandbox={"allow": ["allowed.invalid", "*.listed.invalid"]})
-    walled.write("ask.py", ASK)
+def test_only_hosts_of_the_allowlist_are_let_through(sandboxed: Project) -> None:
+    settings(sandboxed, sandbox={"allow": ["allowed.invalid", "*.listed.invalid"]})
+    sandboxed.write("ask.py", ASK)
     line = f"{sys.executable} ask.py allowed.invalid sub.listed.invalid other.invalid && {COMMIT}"
-    command(walled, line)
-    assert walled.run("worker")["outcome"] == "completed"
-    seen = decisions(walled)
+    command(sandboxed, line)
+    assert sandboxed.run("worker")["outcome"] == "completed"
+    seen = decisions(sandboxed)
     assert seen["other.invalid:443"] == "denied"
     assert seen["allowed.invalid:443"] != "denied"
     assert seen["sub.listed.invalid:443"] != "denied"
 
 
-def test_a_full_network_denies_only_this_machine(walled: Project) -> None:
-    settings(walled, sandbox={"network": "full"})
-    walled.write("ask.py", ASK)
-    command(walled, f"{sys.executable} ask.py any.invalid 127.0.0.1 169.254.169.254 && {COMMIT}")
-    assert walled.run("worker")["outcome"] == "completed"
-    seen = decisions(walled)
+def test_a_full_network_denies_only_this_machine(sandboxed: Project) -> None:
+    settings(sandboxed, sandbox={"network": "full"})
+    sandboxed.write("ask.py", ASK)
+    command(sandboxed, f"{sys.executable} ask.py any.invalid 127.0.0.1 169.254.169.254 && {COMMIT}")
+    assert sandboxed.run("worker")["outcome"] == "completed"
+    seen = decisions(sandboxed)
     assert seen["any.invalid:443"] != "denied"
     assert (seen["127.0.0.1:443"], seen["169.254.169.254:443"]) == ("denied", "denied")
 
 
-def test_an_agent_may_allow_fewer_hosts_than_its_project(walled: Project) -> None:
-    settings(walled, sandbox={"allow": ["one.invalid", "two.invalid"]})
-    walled.write("ask.py", ASK)
-    command(walled, f"{sys.executable} ask.py one.invalid two.invalid && {COMMIT}", sandbox={"allow": ["one.invalid"]})
-    assert walled.run("worker")["outcome"] == "completed"
-    assert decisions(walled)["two.invalid:443"] == "denied"
-    assert decisions(walled)["one.invalid:443"] != "denied"
+def test_an_agent_may_allow_fewer_hosts_than_its_project(sandboxed: Project) -> None:
+    settings(sandboxed, sandbox={"allow": ["one.invalid", "two.invalid"]})
+    sandboxed.write("ask.py", ASK)
+    command(
+        sandboxed, f"{sys.executable} ask.py one.invalid two.invalid && {COMMIT}", sandbox={"allow": ["one.invalid"]}
+    )
+    assert sandboxed.run("worker")["outcome"] == "completed"
+    assert decisions(sandboxed)["two.invalid:443"] == "denied"
+    assert decisions(sandboxed)["one.invalid:443"] != "denied"
 
 
 def test_an_agent_may_not_allow_other_hosts_than_its_project(project: Project) -> None:
@@ -206,31 +208,31 @@ def _key_seen_with(project: Project, credentials: str | None, where: str) -> tup
 
 
 @pytest.mark.parametrize("where", ["project", "agent"])
-def test_a_broker_keeps_the_key_from_the_agent(walled: Project, where: str) -> None:
-    key, count = _key_seen_with(walled, "broker", where)
+def test_a_broker_keeps_the_key_from_the_agent(sandboxed: Project, where: str) -> None:
+    key, count = _key_seen_with(sandboxed, "broker", where)
     assert key not in ("", "sk-real-key")
     assert count == "0"
 
 
-def test_a_tool_in_the_home_of_the_user_does_not_show_the_home(walled: Project) -> None:
-    home = walled.root.parent / "home"
+def test_a_tool_in_the_home_of_the_user_does_not_show_the_home(sandboxed: Project) -> None:
+    home = sandboxed.root.parent / "home"
     (home / ".ssh").mkdir(parents=True)
     (home / ".ssh" / "id_rsa").write_text("secret")
     tool = home / "tool"
     tool.write_text(TOOL.replace("git add", "cat $0 > tool.txt; cat $(dirname $0)/.ssh/id_rsa > seen.txt; git add"))
     tool.chmod(0o755)
-    walled.agent(adapter={"type": "claude-code", "command": str(tool)})
-    walled.run("worker", HOME=str(home), ANTHROPIC_API_KEY="sk-real-key")
-    assert walled.read("tool.txt") != ""
-    assert walled.read("seen.txt") == ""
+    sandboxed.agent(adapter={"type": "claude-code", "command": str(tool)})
+    sandboxed.run("worker", HOME=str(home), ANTHROPIC_API_KEY="sk-real-key")
+    assert sandboxed.read("tool.txt") != ""
+    assert sandboxed.read("seen.txt") == ""
 
 
-def test_with_env_the_agent_holds_the_key(walled: Project) -> None:
-    assert _key_seen_with(walled, "env", "project") == ("sk-real-key", "1")
+def test_with_env_the_agent_holds_the_key(sandboxed: Project) -> None:
+    assert _key_seen_with(sandboxed, "env", "project") == ("sk-real-key", "1")
 
 
-def test_without_credentials_there_is_no_key(walled: Project) -> None:
-    assert _key_seen_with(walled, "none", "agent") == ("", "0")
+def test_without_credentials_there_is_no_key(sandboxed: Project) -> None:
+    assert _key_seen_with(sandboxed, "none", "agent") == ("", "0")
 
 
 def test_an_agent_may_not_hold_a_key_that_its_project_keeps(project: Project) -> None:
@@ -238,15 +240,15 @@ def test_an_agent_may_not_hold_a_key_that_its_project_keeps(project: Project) ->
     assert 'runner.sandbox.credentials: "env" is wider' in project.genba("run", "worker", check=3).err
 
 
-def test_folders_that_the_project_names_can_be_read_and_not_written(walled: Project) -> None:
-    shared, other = walled.root.parent / "shared", walled.root.parent / "other"
+def test_folders_that_the_project_names_can_be_read_and_not_written(sandboxed: Project) -> None:
+    shared, other = sandboxed.root.parent / "shared", sandboxed.root.parent / "other"
     for folder in (shared, other):
         folder.mkdir()
         (folder / "note.txt").write_text("seen\n")
-    settings(walled, sandbox={"read": [str(shared)]})
+    settings(sandboxed, sandbox={"read": [str(shared)]})
     line = f"cat {shared}/note.txt; echo x > {shared}/new; test ! -e {shared}/new && test ! -e {other} && {COMMIT}"
-    command(walled, line)
-    assert walled.run("worker")["outcome"] == "completed"
+    command(sandboxed, line)
+    assert sandboxed.run("worker")["outcome"] == "completed"
     assert sorted(path.name for path in shared.iterdir()) == ["note.txt"]
 
 
@@ -267,8 +269,8 @@ PROGRAMS = (
 )  # fmt: skip
 
 
-def test_of_the_home_of_the_user_tools_are_seen_and_nothing_else(walled: Project) -> None:
-    home = walled.root.parent / "people" / "user"
+def test_of_the_home_of_the_user_tools_are_seen_and_nothing_else(sandboxed: Project) -> None:
+    home = sandboxed.root.parent / "people" / "user"
     for name in SECRETS:
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text("hidden-word")
@@ -278,12 +280,12 @@ def test_of_the_home_of_the_user_tools_are_seen_and_nothing_else(walled: Project
         (home / name).chmod(0o755)
     (home / "tools/prefix/lib").mkdir()
     entries = dict.fromkeys(str((home / name).parent) for name in PROGRAMS)
-    walled.environment |= {"HOME": str(home), "PATH": os.pathsep.join([*entries, os.environ["PATH"]])}
+    sandboxed.environment |= {"HOME": str(home), "PATH": os.pathsep.join([*entries, os.environ["PATH"]])}
     names = " ".join(name.rpartition("/")[2] for name in PROGRAMS)
     line = f"grep -rl hidden-word {home} > seen.txt; for p in {names}; do $p; done > ran.txt; git add -A; {COMMIT}"
-    command(walled, line)
-    assert walled.run("worker")["outcome"] == "completed"
-    assert (walled.read("seen.txt"), walled.read("ran.txt")) == ("", "ran\n" * len(PROGRAMS))
+    command(sandboxed, line)
+    assert sandboxed.run("worker")["outcome"] == "completed"
+    assert (sandboxed.read("seen.txt"), sandboxed.read("ran.txt")) == ("", "ran\n" * len(PROGRAMS))
 
 
 def test_an_image_of_the_project_is_what_a_container_is_made_of(project: Project, docker: Engine) -> None:
@@ -327,14 +329,14 @@ OWN = {"memory": "memoryMb", "processes": "processes", "disk": "diskMb", "files"
 
 @pytest.mark.parametrize("what", HOGS)
 @pytest.mark.parametrize("where", ["project", "agent"])
-def test_an_agent_that_uses_too_much_is_ended_and_the_limit_is_named(walled: Project, what: str, where: str) -> None:
+def test_an_agent_that_uses_too_much_is_ended_and_the_limit_is_named(sandboxed: Project, what: str, where: str) -> None:
     hog, limit = HOGS[what]
     if where == "project":
-        settings(walled, sandbox={"limits": {NAMES[what]: limit[what]}})
-        command(walled, hog)
+        settings(sandboxed, sandbox={"limits": {NAMES[what]: limit[what]}})
+        command(sandboxed, hog)
     else:
-        command(walled, hog, sandbox={"limits": {OWN[what]: limit[what]}})
-    result = walled.run("worker", check=1)
+        command(sandboxed, hog, sandbox={"limits": {OWN[what]: limit[what]}})
+    result = sandboxed.run("worker", check=1)
     assert result["outcome"] == "failed"
     assert str(limit[what]) in result["reason"]
     assert what in result["reason"]
@@ -345,13 +347,13 @@ TRACE = f"{sys.executable} -c 'import ctypes; exit(ctypes.CDLL(None).ptrace(0, 0
 
 @pytest.mark.parametrize("own", [None, False])
 @pytest.mark.parametrize("allowed", [True, False])
-def test_a_project_permits_debuggers(walled: Project, allowed: bool, own: bool | None) -> None:
+def test_a_project_permits_debuggers(sandboxed: Project, allowed: bool, own: bool | None) -> None:
     """The agent and the goals of the project; an agent may do without."""
-    settings(walled, sandbox={"allow_ptrace": allowed})
+    settings(sandboxed, sandbox={"allow_ptrace": allowed})
     tried = f"{TRACE} && echo traced > traced.txt || echo refused > traced.txt; git add -A; git commit -qm traced"
-    command(walled, tried, **({"sandbox": {"allowPtrace": own}} if own is not None else {}))
-    assert walled.run("worker")["outcome"] == "completed"
-    assert walled.read("traced.txt") == ("traced\n" if allowed and own is None else "refused\n")
+    command(sandboxed, tried, **({"sandbox": {"allowPtrace": own}} if own is not None else {}))
+    assert sandboxed.run("worker")["outcome"] == "completed"
+    assert sandboxed.read("traced.txt") == ("traced\n" if allowed and own is None else "refused\n")
 
 
 def test_an_agent_may_not_trace_where_its_project_does_not_allow_it(project: Project) -> None:
@@ -369,11 +371,11 @@ def test_an_agent_may_not_raise_a_limit_of_its_project(project: Project) -> None
 
 @pytest.mark.skipif(os.getuid() != 0, reason="not run: an ordinary user may have no control group for processors")
 @pytest.mark.parametrize("where", ["project", "agent"])
-def test_an_agent_keeps_only_so_many_processors_busy(walled: Project, where: str) -> None:
+def test_an_agent_keeps_only_so_many_processors_busy(sandboxed: Project, where: str) -> None:
     burn = f"{sys.executable} -c 'import time; t = time.process_time()\nwhile time.process_time() - t < 0.5: pass'"
     if where == "project":
-        settings(walled, sandbox={"limits": {"cpus": 0.25}})
-    command(walled, f"{burn} && {COMMIT}", **({"sandbox": {"limits": {"cpus": 0.25}}} if where == "agent" else {}))
+        settings(sandboxed, sandbox={"limits": {"cpus": 0.25}})
+    command(sandboxed, f"{burn} && {COMMIT}", **({"sandbox": {"limits": {"cpus": 0.25}}} if where == "agent" else {}))
     began = time.monotonic()
     assert walled.run("worker")["outcome"] == "completed"
     assert time.monotonic() - began > 1.5
@@ -417,9 +419,9 @@ def test_all_permissions_without_walls_are_refused_unless_the_risk_is_accepted(p
     assert project.run("worker", "--i-accept-the-risk")["outcome"] == "completed"
 
 
-def test_all_permissions_behind_walls_are_nobodys_risk(walled: Project) -> None:
-    command(walled, COMMIT, boundaries={"permissionMode": "bypassPermissions"})
-    assert walled.run("worker")["outcome"] == "completed"
+def test_all_permissions_behind_walls_are_nobodys_risk(sandboxed: Project) -> None:
+    command(sandboxed, COMMIT, boundaries={"permissionMode": "bypassPermissions"})
+    assert sandboxed.run("worker")["outcome"] == "completed"
 
 
 @pytest.mark.parametrize("sandbox", ["worktree", "bubblewrap"])
@@ -514,24 +516,24 @@ def test_the_project_says_what_the_name_of_a_model_means(project: Project) -> No
     assert project.read("model.txt") == "--model my-tiniest\n"
 
 
-def test_goals_run_behind_walls_unless_the_project_says_otherwise(walled: Project) -> None:
-    outside = walled.root.parent / "outside"
+def test_goals_run_behind_walls_unless_the_project_says_otherwise(sandboxed: Project) -> None:
+    outside = sandboxed.root.parent / "outside"
     outside.mkdir()
     look = f"test -e {outside} && echo open > {outside}/seen; true"
-    command(walled, COMMIT)
-    settings(walled, dod=[{"custom_script": look}])
-    walled.commit("Ask for a look around")
-    assert walled.run("worker")["outcome"] == "completed"
+    command(sandboxed, COMMIT)
+    settings(sandboxed, dod=[{"custom_script": look}])
+    sandboxed.commit("Ask for a look around")
+    assert sandboxed.run("worker")["outcome"] == "completed"
     assert not (outside / "seen").exists()
-    settings(walled, dod=[{"custom_script": look}], verification={"walls": False})
-    walled.commit("Look around without walls")
-    assert walled.run("worker")["outcome"] == "completed"
+    settings(sandboxed, dod=[{"custom_script": look}], verification={"walls": False})
+    sandboxed.commit("Look around without walls")
+    assert sandboxed.run("worker")["outcome"] == "completed"
     assert (outside / "seen").read_text() == "open\n"
 
 
-def test_goals_reach_what_the_project_lets_them(walled: Project) -> None:
-    walled.write("ask.py", ASK)
-    command(walled, COMMIT)
+def test_goals_reach_what_the_project_lets_them(sandboxed: Project) -> None:
+    sandboxed.write("ask.py", ASK)
+    command(sandboxed, COMMIT)
     asked = f"{sys.executable} ask.py any.invalid > said; cat said; grep -q 403 said"
     cases: tuple[tuple[dict[str, str], str], ...] = (
         ({}, "completed"),
@@ -539,15 +541,15 @@ def test_goals_reach_what_the_project_lets_them(walled: Project) -> None:
         ({"network": "full"}, "incomplete"),
     )
     for verification, outcome in cases:
-        settings(walled, dod=[{"custom_script": asked}], verification=verification)
-        walled.commit(f"Verify with {verification}")
-        result = walled.run("worker", check=None)
+        settings(sandboxed, dod=[{"custom_script": asked}], verification=verification)
+        sandboxed.commit(f"Verify with {verification}")
+        result = sandboxed.run("worker", check=None)
         assert result["outcome"] == outcome, verification
 
 
-def test_a_setup_reaches_the_whole_network_unless_the_project_says_otherwise(walled: Project) -> None:
-    walled.write("ask.py", ASK)
-    command(walled, COMMIT)
+def test_a_setup_reaches_the_whole_network_unless_the_project_says_otherwise(sandboxed: Project) -> None:
+    sandboxed.write("ask.py", ASK)
+    command(sandboxed, COMMIT)
     setup = f"{sys.executable} ask.py any.invalid > said"
     cases: tuple[tuple[dict[str, str], str], ...] = (
         ({}, "502"),
@@ -557,37 +559,37 @@ def test_a_setup_reaches_the_whole_network_unless_the_project_says_otherwise(wal
     )
     for verification, answer in cases:
         settings(
-            walled, dod=[{"custom_script": f"grep -q {answer} said"}], verification={**verification, "setup": setup}
+            sandboxed, dod=[{"custom_script": f"grep -q {answer} said"}], verification={**verification, "setup": setup}
         )
-        walled.commit(f"Set up with {verification}")
-        assert walled.run("worker", check=None)["outcome"] == "completed", verification
+        sandboxed.commit(f"Set up with {verification}")
+        assert sandboxed.run("worker", check=None)["outcome"] == "completed", verification
 
 
-def test_what_goals_asked_of_the_network_is_in_their_logs(walled: Project) -> None:
+def test_what_goals_asked_of_the_network_is_in_their_logs(sandboxed: Project) -> None:
     """A goal that failed names the hosts that were denied, and the settings that permit them."""
-    walled.write("ask.py", ASK.replace(":443", ""))
+    sandboxed.write("ask.py", ASK.replace(":443", ""))
     with socket.create_server(("127.0.0.1", 0)) as server:
         known = f"127.0.0.1:{server.getsockname()[1]}"
         asked = f"{sys.executable} ask.py one.invalid:443 {known}; exit $CODE"
         goals = [{"custom_script": f"CODE={code}; {asked}"} for code in (0, 1)]
-        settings(walled, sandbox={"allow": [known]}, dod=goals)
-        walled.commit("Ask")
-        walled.git("switch", "-q", "-c", "work")
-        walled.write("more.txt", "x")
-        walled.commit("Work")
-        found = walled.genba("verify", "work", "--json", check=1).json["verification"]["results"]
+        settings(sandboxed, sandbox={"allow": [known]}, dod=goals)
+        sandboxed.commit("Ask")
+        sandboxed.git("switch", "-q", "-c", "work")
+        sandboxed.write("more.txt", "x")
+        sandboxed.commit("Work")
+        found = sandboxed.genba("verify", "work", "--json", check=1).json["verification"]["results"]
     passed, failed = (each for each in found if each["goal"]["goal"]["type"] == "custom_script")
 
     assert passed["result"]["status"] == "passed"
     for each in (passed, failed):
-        log = walled.genba("logs", "goal", each["log"], check=0).out
+        log = sandboxed.genba("logs", "goal", each["log"], check=0).out
         assert "denied  one.invalid:443" in log
         assert f"allowed  {known}" in log
     assert "denied one.invalid:443" in failed["result"]["detail"]
-    assert "sandbox.allow" in walled.genba("verify", "work", check=1).out
+    assert "sandbox.allow" in sandboxed.genba("verify", "work", check=1).out
 
 
-def test_a_service_under_test_has_a_network_of_its_own(walled: Project) -> None:
+def test_a_service_under_test_has_a_network_of_its_own(sandboxed: Project) -> None:
     """It does not reach a service of the host, and no service of the host answers for it."""
     serve = """
 import http.server, os, socket, sys
@@ -603,7 +605,7 @@ except OSError:
     reached = "reached nothing"
 http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
 """
-    walled.write("serve.py", serve)
+    sandboxed.write("serve.py", serve)
     with socket.create_server(("127.0.0.1", 0)) as of_the_host, socket.create_server(("127.0.0.1", 0)) as same_port:
         of_host, port = of_the_host.getsockname()[1], same_port.getsockname()[1]
         line = f"{sys.executable} serve.py {port} {of_host}"
@@ -614,16 +616,16 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
             "serve": line,
         }
         named = {**goal, "url": f"http://localhost:{port}/"}
-        settings(walled, dod=[goal, named])
-        command(walled, COMMIT)
-        walled.commit("Ask a service")
-        assert walled.run("worker")["outcome"] == "completed"
+        settings(sandboxed, dod=[goal, named])
+        command(sandboxed, COMMIT)
+        sandboxed.commit("Ask a service")
+        assert sandboxed.run("worker")["outcome"] == "completed"
 
 
-def test_a_service_that_a_goal_asks_is_reached_behind_walls(walled: Project) -> None:
+def test_a_service_that_a_goal_asks_is_reached_behind_walls(sandboxed: Project) -> None:
     serve = f"{sys.executable} -m http.server --bind 127.0.0.1 $PORT"
     goal = {"type": "endpoint_responds", "url": "/README.md", "status": 200, "serve": serve}
-    command(walled, COMMIT)
-    settings(walled, dod=[goal])
-    walled.commit("Ask a service")
-    assert walled.run("worker")["outcome"] == "completed"
+    command(sandboxed, COMMIT)
+    settings(sandboxed, dod=[goal])
+    sandboxed.commit("Ask a service")
+    assert sandboxed.run("worker")["outcome"] == "completed"

@@ -78,7 +78,7 @@ def test_the_lock_of_a_branch_of_the_fleet_is_in_nobodys_way(small_yard: Yard) -
 def test_what_somebody_was_writing_who_died_is_swept_and_what_is_whole_or_young_stays(tmp_path: Path) -> None:
     layout = RepositoryLayout(tmp_path, tmp_path / ".git", tmp_path / ".git")
     dead, alive = ".4194305-0123456789abcdef.new", ".1-0123456789abcdef.new"
-    places = (".", "goals", "trees", "cells/a", "runs/w-1", "runs/w-1/asks", "runs/w-1/supervised/1-1")
+    places = (".", "goals", "trees", "private/a", "runs/w-1", "runs/w-1/asks", "runs/w-1/supervised/1-1")
     drafts = [f"{place}/" for place in (*places, "runs/w-1/supervised/1-1/1")]
     left = ["index-worker-1-1-abc-4194305", "registering-4194305-abcd", *(f"{place}{dead}" for place in drafts)]
     left += ["secrets/scan-4194305-abcd"]

@@ -40,7 +40,7 @@ class LiveRoom:
         watch = Watch(self.fleet, "one", 1, "tests", lambda _event: None)
         gate = ProviderGate(self.fleet, 1.0)
         accepts = lambda _order: lambda _output: None  # noqa: E731
-        self.parts = LiveParts(context, self.fleet, nursery_of(context.layout), gate, watch, accepts, None)
+        self.parts = LiveParts(context, self.fleet, fork_server_of(context.layout), gate, watch, accepts, None)
         runs = RunWorkflow(WorkflowBoard(self.fleet.board))
         self.parts.workflow = Answering(runs=runs, socket=Path("nowhere"), language="en", project_id="prj")
         self.desk: WorkVerifier = LiveWorkVerifier(context, self.parts.find, self._landing, patience=0)

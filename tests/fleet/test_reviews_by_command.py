@@ -8,10 +8,10 @@ import pytest
 
 from genba.domain.fleet.records import EscalationKind
 from genba.domain.tasks.task import TaskStatus
+from tests.bubblewrap import needs_bubblewrap
 from tests.fleet.test_reviews import ANSWERS, APPROVE, CHANGES, author, reviewer, reviewer_by_rounds, reviews_of
 from tests.fleet.yard import Yard
 from tests.project import until
-from tests.walls import needs_bubblewrap
 
 MUST = "must: task-1.txt:1: it says too little"
 

@@ -8,9 +8,9 @@ import pytest
 
 from genba.domain.fleet.records import EscalationKind
 from genba.domain.tasks.task import TaskStatus
+from tests.bubblewrap import needs_bubblewrap
 from tests.fleet.yard import Yard
 from tests.project import until
-from tests.walls import needs_bubblewrap
 
 ASKER = Path(__file__).with_name("asker.py")
 PLAN = [

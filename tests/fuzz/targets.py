@@ -506,7 +506,7 @@ EVENTS = (
     {"event": "iteration_started", "iteration": 1, "step": "work", "model": "m", "prompt": "p"},
     {"event": "agent_output", "stream": "stdout", "text": "x"},
     {"event": "tool_used", "tool": "Bash", "target": "ls"},
-    {"event": "gate_used", "gate": "proxy", "verdict": "denied", "target": "x", "detail": {"a": 1}},
+    {"event": "egress_used", "port": "proxy", "verdict": "denied", "target": "x", "detail": {"a": 1}},
     {"event": "goal_checked", "goal": "tests_pass", "result": {"status": "failed"}, "required": True},
     {"event": "reply_received", "text": "x", "structured": {"a": 1}, "usage": {"input_tokens": 1}},
     {

@@ -12,9 +12,9 @@ from genba.connections.egress.broker import Broker
 from genba.connections.egress.h11_connection import Patience
 from genba.connections.egress.proxy import AllowListProxy
 from genba.domain.sessions.sandbox import Network
+from tests.egress.brokered import CALLS, KEY, WORD
+from tests.egress.places import SOON, Client, Diary, Far, listening, ok
 from tests.fuzz.outside import tried
-from tests.gates.brokered import CALLS, KEY, WORD
-from tests.gates.places import SOON, Client, Diary, Far, listening, ok
 
 HASTY = Patience(head=2.0, quiet=2.0, answer=5.0, idle=2.0, tunnel=2.0, dial=2.0, linger=0.2)
 SELVES = (

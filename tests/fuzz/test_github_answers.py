@@ -21,8 +21,8 @@ from genba.coordination.tracker.tracker_sync import Synchronizer
 from genba.definitions.project.tracker_section import GitHubSettings
 from genba.domain.errors import GenbaError, RecoverableError, RemoteUnavailable
 from genba.testing.doubles import ManualClock
+from tests.egress.places import listening
 from tests.fuzz.outside import spoil, tried
-from tests.gates.places import listening
 from tests.github import material
 from tests.github.offices import SHOP, connected, settings, settle
 from tests.project import furnish

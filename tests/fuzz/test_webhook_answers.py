@@ -9,7 +9,7 @@ import pytest
 from genba.connections.notifications.webhook import WebhookChannel
 from genba.domain.errors import GenbaError, RecoverableError, UnrecoverableError
 from genba.testing.notice_conformance import a_notice
-from tests.gates.places import listening
+from tests.egress.places import listening
 
 SOON = 60.0
 

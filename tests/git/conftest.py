@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.git.private.sandboxed_worktrees import WalledTrees
+from genba.connections.git.private.sandboxed_worktrees import SandboxedWorktrees
 from genba.connections.git.repository.layout import RepositoryLayout
 from genba.connections.processes.supervisor import ProcessSupervisor
 from genba.connections.sandbox.bubblewrap.bubblewrap import BubblewrapSandbox
@@ -25,7 +25,7 @@ class Floor:
     """A project whose working trees are behind walls, and the instance in one of them."""
 
     project: Project
-    trees: WalledTrees
+    trees: SandboxedWorktrees
     sandbox: BubblewrapSandbox
     folder: Path
 
@@ -36,16 +36,16 @@ class Floor:
         """The same project, as a process sees it that starts now: nothing is remembered but what is on the disk."""
         self.trees.plain.release()
         layout = await RepositoryLayout.find(self.project.root)
-        trees = WalledTrees(layout, self.sandbox, **options)  # type: ignore[arg-type]
+        trees = SandboxedWorktrees(layout, self.sandbox, **options)  # type: ignore[arg-type]
         return Floor(self.project, trees, self.sandbox, self.folder)
 
     async def inside(self, workspace: Workspace, line: str, expect: int | None = 0) -> Exit:
         """Run a shell line as the instance does."""
-        parts = self.trees.cell_parts(workspace)
+        parts = self.trees.private_binds(workspace)
         walls = await self.sandbox.open(
             SandboxSpec(
                 run=workspace.run,
-                folder=str(self.folder / "walls"),
+                folder=str(self.folder / "sandbox"),
                 tree=workspace.path,
                 home=str(self.folder / "home"),
                 readable=parts.readable,
@@ -99,6 +99,6 @@ def sandbox() -> BubblewrapSandbox:
 @pytest.fixture
 async def floor(project: Project, sandbox: BubblewrapSandbox, tmp_path: Path) -> AsyncIterator[Floor]:
     layout = await RepositoryLayout.find(project.root)
-    made = Floor(project, WalledTrees(layout, sandbox), sandbox, tmp_path)
+    made = Floor(project, SandboxedWorktrees(layout, sandbox), sandbox, tmp_path)
     yield made
     made.trees.release()

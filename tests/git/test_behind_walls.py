@@ -153,7 +153,7 @@ async def test_an_instance_on_another_branch_has_strayed_and_its_commits_are_kep
     assert facts.dirty == ()
     assert left == ("elsewhere/deep",)
     assert floor.project.branches() == ["genba/work", "main"]
-    kept = floor.project.git("for-each-ref", "--format=%(refname)", "refs/genba/cells")
+    kept = floor.project.git("for-each-ref", "--format=%(refname)", "refs/genba/private")
     assert floor.project.git("show", f"{kept}:work.txt") == "work"
 
     await floor.inside(
@@ -182,7 +182,7 @@ async def test_a_stash_is_kept_when_the_tree_is_removed(floor: Floor) -> None:
 
     assert (await floor.trees.close(workspace)).removed
 
-    ref = f"refs/genba/cells/{workspace.run}/other/refs%2Fstash"
+    ref = f"refs/genba/private/{workspace.run}/other/refs%2Fstash"
     assert floor.project.git("show", f"{ref}:README.md") == "put aside"
 
 
@@ -256,8 +256,8 @@ async def test_a_closed_tree_leaves_nothing_but_what_is_kept(floor: Floor) -> No
     assert floor.project.git("show", f"{removal.rescued}:loose.txt") == "loose"
     assert not is_folder(workspace.path)
     assert not is_folder(workspace.git_dir)
-    assert list((own / "genba/cells").iterdir()) == []
-    assert not [name for name in floor.refs() if name.startswith(("refs/genba/base", "refs/genba/cells"))]
+    assert list((own / "genba/private").iterdir()) == []
+    assert not [name for name in floor.refs() if name.startswith(("refs/genba/base", "refs/genba/private"))]
     assert floor.project.git("show", "genba/work:work.txt") == "work"
 
 

@@ -11,7 +11,7 @@ from genba.testing.conformance import RepositorySuite, WorkingTreesSuite
 from tests.git.conftest import Floor, request
 
 
-class TestWalledTrees(WorkingTreesSuite):
+class TestSandboxedWorktrees(WorkingTreesSuite):
     @pytest.fixture(params=["plain folders", "overlays"])
     async def trees(self, request: pytest.FixtureRequest, floor: Floor) -> AsyncIterator[WorkingTrees]:
         made = await floor.anew(overlays=request.param == "overlays", large=1)

@@ -16,9 +16,9 @@ from tests.git.conftest import Floor
 COMMIT = "echo work > work.txt && git add -A && git commit -qm 'Some work'"
 
 
-def _cell(workspace: Workspace) -> Path:
+def _private_dir(workspace: Workspace) -> Path:
     git_dir = Path(workspace.git_dir)
-    return git_dir.parent.parent / "genba" / "cells" / git_dir.name
+    return git_dir.parent.parent / "genba" / "private" / git_dir.name
 
 
 async def test_commits_that_nobody_had_seen_yet_are_there_after_a_resume(floor: Floor) -> None:
@@ -54,14 +54,14 @@ async def test_a_private_repository_that_was_cut_off_in_its_making_is_made_again
     workspace = await floor.open()
     await floor.inside(workspace, COMMIT)
     await floor.trees.observe(workspace)
-    cell = _cell(workspace)
-    state = json.loads((cell / "state.json").read_text())
-    (cell / "state.json").write_text(json.dumps({**state, "ready": False}))
+    private_dir = _private_dir(workspace)
+    state = json.loads((private_dir / "state.json").read_text())
+    (private_dir / "state.json").write_text(json.dumps({**state, "ready": False}))
     if left == "nothing":
-        shutil.rmtree(cell)
+        shutil.rmtree(private_dir)
     elif left == "half":
-        shutil.rmtree(cell / "repository/refs")
-        (cell / "repository/HEAD").unlink()
+        shutil.rmtree(private_dir / "repository/refs")
+        (private_dir / "repository/HEAD").unlink()
 
     later = await floor.anew()
     again = await later.trees.reopen(workspace)
@@ -73,8 +73,8 @@ async def test_a_private_repository_that_was_cut_off_in_its_making_is_made_again
 
 async def test_a_death_after_the_branch_moved_and_before_the_tree_followed_is_made_good(floor: Floor) -> None:
     workspace = await floor.open()
-    cell, git_dir = _cell(workspace), Path(workspace.git_dir)
-    before = {path: path.read_bytes() for path in (cell / "state.json", git_dir / "index", git_dir / "HEAD")}
+    private_dir, git_dir = _private_dir(workspace), Path(workspace.git_dir)
+    before = {path: path.read_bytes() for path in (private_dir / "state.json", git_dir / "index", git_dir / "HEAD")}
     await floor.inside(workspace, COMMIT)
     await floor.trees.observe(workspace)
     for path, content in before.items():
@@ -115,7 +115,7 @@ async def test_when_both_have_moved_the_user_is_followed_and_the_instance_loses_
     again = await later.trees.reopen(workspace)
 
     assert (await later.inside(again, "git log --format=%s main..")).stdout == "By hand\n"
-    parted = later.project.git("for-each-ref", "--format=%(refname)", f"refs/genba/cells/{workspace.run}/parted")
+    parted = later.project.git("for-each-ref", "--format=%(refname)", f"refs/genba/private/{workspace.run}/parted")
     assert later.project.git("log", "-1", "--format=%s", parted) == "Some work"
     later.trees.release()
 
@@ -154,7 +154,7 @@ async def test_a_removal_that_was_cut_off_is_carried_out_to_the_end(floor: Floor
     os.rename(workspace.path, Path(workspace.path).with_name("gone"))  # noqa: PTH104
 
     assert (await floor.trees.close(workspace)).removed
-    assert not is_folder(_cell(workspace))
+    assert not is_folder(_private_dir(workspace))
 
 
 async def test_two_instances_never_have_the_same_branch(floor: Floor) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from genba.connections.git.private.bundles import BundleLimits
-from genba.connections.git.private.sandboxed_worktrees import WalledTrees
+from genba.connections.git.private.sandboxed_worktrees import SandboxedWorktrees
 from genba.connections.git.repository.layout import RepositoryLayout
 from genba.domain.errors import BoundaryViolationError, GenbaError, GitError
 from genba.domain.processes import Command, Ending, Exit, OutputListener
@@ -160,7 +160,7 @@ async def test_names_that_mean_something_to_somebody_else_stay_names(floor: Floo
 
     assert facts.strayed == "no branch"
     assert floor.project.branches() == ["genba/work", "main"]
-    kept = floor.project.git("for-each-ref", "--format=%(refname)", f"refs/genba/cells/{workspace.run}").splitlines()
+    kept = floor.project.git("for-each-ref", "--format=%(refname)", f"refs/genba/private/{workspace.run}").splitlines()
     assert len(kept) > len(names) / 2
     assert (await floor.trees.close(workspace)).removed
 
@@ -213,7 +213,7 @@ async def test_a_folder_that_was_closed_to_everybody_is_opened_again(floor: Floo
     assert removal.removed or workspace.run in removal.reason
 
 
-class LyingWalls:
+class LyingSandbox:
     """Walls in which something else than git is run: what comes out of them is what the test says."""
 
     def __init__(self, told: Callable[[Path], None]) -> None:
@@ -224,8 +224,8 @@ class LyingWalls:
     def problem(self) -> str:
         return ""
 
-    async def open(self, cell: SandboxSpec) -> "LyingWalls":
-        self.outbox = Path(cell.tree)
+    async def open(self, spec: SandboxSpec) -> "LyingSandbox":
+        self.outbox = Path(spec.tree)
         return self
 
     async def run(self, command: Command, heard: OutputListener) -> Exit:  # noqa: ARG002
@@ -282,9 +282,9 @@ def _link(outbox: Path) -> None:
     ],
 )
 async def test_whatever_comes_out_of_the_walls_is_only_read(project: Project, told: Callable[[Path], None]) -> None:
-    trees = WalledTrees(await RepositoryLayout.find(project.root), LyingWalls(told))
+    trees = SandboxedWorktrees(await RepositoryLayout.find(project.root), LyingSandbox(told))
     workspace = await trees.open(request())
-    inside = Path(workspace.git_dir).parent.parent / "genba/cells" / Path(workspace.git_dir).name / "repository"
+    inside = Path(workspace.git_dir).parent.parent / "genba/private" / Path(workspace.git_dir).name / "repository"
     (inside / "HEAD").write_text("ref: refs/heads/elsewhere\n")
     (inside / "config").write_text("[core]\n\tbare = false\n")  # not as it was made: it takes git to read the rest
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from genba.connections.git.private.identity import Identity
-from genba.connections.git.private.sandboxed_worktrees import WalledTrees
+from genba.connections.git.private.sandboxed_worktrees import SandboxedWorktrees
 from genba.connections.git.repository.layout import RepositoryLayout
 from genba.connections.sandbox.bubblewrap.bubblewrap import BubblewrapSandbox
 from tests.git.conftest import AGENT, Floor
@@ -34,7 +34,7 @@ Co-authored-by: Somebody <somebody@example.com>'
 @pytest.fixture
 async def floor(project: Project, sandbox: BubblewrapSandbox, tmp_path: Path) -> AsyncIterator[Floor]:
     identity = Identity(name=AGENT, email=f"{AGENT}@agents.invalid", agent=AGENT, issue=5)
-    trees = WalledTrees(await RepositoryLayout.find(project.root), sandbox, identity=identity)
+    trees = SandboxedWorktrees(await RepositoryLayout.find(project.root), sandbox, identity=identity)
     yield Floor(project, trees, sandbox, tmp_path)
     trees.release()
 

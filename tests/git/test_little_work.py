@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.git.private.sandboxed_worktrees import WalledTrees
+from genba.connections.git.private.sandboxed_worktrees import SandboxedWorktrees
 from genba.connections.git.repository.layout import RepositoryLayout
 from genba.domain.errors import BoundaryViolationError
 from genba.domain.sessions.sandbox import SandboxSpec
@@ -19,13 +19,13 @@ COMMIT = "echo work > work.txt && git add -A && git commit -qm 'Some work'"
 NEEDED = "somebody wanted walls"
 
 
-class NoWalls:
+class NoSandbox:
     """Where these are wanted, something would have been started."""
 
     def problem(self) -> str:
         return ""
 
-    async def open(self, cell: SandboxSpec) -> "NoWalls":  # noqa: ARG002
+    async def open(self, spec: SandboxSpec) -> "NoSandbox":  # noqa: ARG002
         raise BoundaryViolationError(NEEDED)
 
     async def run(self, *_: object) -> None:
@@ -35,13 +35,13 @@ class NoWalls:
         raise NotImplementedError
 
 
-async def _without_walls(project: Project) -> WalledTrees:
-    return WalledTrees(await RepositoryLayout.find(project.root), NoWalls())  # type: ignore[arg-type]
+async def _without_walls(project: Project) -> SandboxedWorktrees:
+    return SandboxedWorktrees(await RepositoryLayout.find(project.root), NoSandbox())  # type: ignore[arg-type]
 
 
 def _private(workspace: Workspace) -> Path:
     own = Path(workspace.git_dir)
-    return own.parent.parent / "genba" / "cells" / own.name / "repository"
+    return own.parent.parent / "genba" / "private" / own.name / "repository"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from genba.connections.git.merging.session_sync import BRANCHES, SESSIONS, SHARED, SharedTrees, Sharing
-from genba.connections.git.private.sandboxed_worktrees import WalledTrees
+from genba.connections.git.private.sandboxed_worktrees import SandboxedWorktrees
 from genba.connections.git.repository.layout import RepositoryLayout
 from genba.connections.git.worktrees.worktrees import GitWorkingTrees
 from genba.connections.sandbox.bubblewrap.bubblewrap import BubblewrapSandbox
@@ -29,7 +29,7 @@ class Host:
 
     project: Project
     layout: RepositoryLayout
-    inner: GitWorkingTrees | WalledTrees
+    inner: GitWorkingTrees | SandboxedWorktrees
     told: list[str] = field(default_factory=list)
 
     @property
@@ -78,17 +78,17 @@ class Hosts:
         return url
 
 
-@pytest.fixture(params=["plain", "walled"])
+@pytest.fixture(params=["plain", "sandboxed"])
 async def hosts(request: pytest.FixtureRequest, project: Project, tmp_path: Path) -> AsyncIterator[Hosts]:
     remote = bare(project, tmp_path / "shared.git")
     made = []
     for name in "ab":
         own = clone(project, remote, tmp_path / name / "repository")
         layout = await RepositoryLayout.find(own.root)
-        inner: GitWorkingTrees | WalledTrees = GitWorkingTrees(layout)
-        if request.param == "walled":
+        inner: GitWorkingTrees | SandboxedWorktrees = GitWorkingTrees(layout)
+        if request.param == "sandboxed":
             sandbox: BubblewrapSandbox = request.getfixturevalue("sandbox")
-            inner = WalledTrees(layout, sandbox)
+            inner = SandboxedWorktrees(layout, sandbox)
         made.append(Host(own, layout, inner))
     yield Hosts(made[0], made[1], remote)
     for host in made:
@@ -347,7 +347,7 @@ async def test_a_commit_of_another_host_is_brought_for_its_reviewer(hosts: Hosts
 
 
 async def test_work_that_strayed_from_its_branch_is_shared_too(hosts: Hosts) -> None:
-    if isinstance(hosts.a.inner, WalledTrees):
+    if isinstance(hosts.a.inner, SandboxedWorktrees):
         pytest.skip("not run: behind walls a tree that strayed is tested where walls are")
     workspace = await hosts.a.trees.open(ask())
     hosts.a.project.git("switch", "-qc", "elsewhere", cwd=Path(workspace.path))

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from genba.connections.processes.environment import passed_on, without_own_tools
+from tests.bubblewrap import needs_bubblewrap
 from tests.project import Project, ordinary_environment
 from tests.python_tools import linked_genba, path_with_python
-from tests.walls import needs_bubblewrap
 
 OWN = Path(sys.prefix)
 WHERE = "python3 -c 'import sys; print(sys.prefix)'"

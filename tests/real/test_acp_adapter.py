@@ -13,11 +13,11 @@ from genba.domain.ports import AgentAdapter
 from genba.domain.sessions.outcomes import PermissionMode
 from genba.domain.sessions.replies import AgentSession
 from genba.testing.conformance import AgentAdapterSuite
+from tests.bubblewrap import needs_bubblewrap
 from tests.clis import path_with_clis
 from tests.project import Project, until
 from tests.real.tool_places import KEY, ToolPlace
 from tests.standins.model_server import Answer, Call, Fail, Hang, ModelServer, Run, Say, Tokens, Write
-from tests.walls import needs_bubblewrap
 
 OPENCODE_CONFIG = {
     "provider": {

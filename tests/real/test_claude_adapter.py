@@ -56,7 +56,7 @@ class Place:
         self.tree.mkdir()
         self.heard: list[tuple[str, str]] = []
         self.settings: dict[str, Any] = {}
-        self.walled = False
+        self.sandboxed = False
         self.url = ""
         self._adapter: ClaudeCodeAdapter | None = None
         self._instance: AgentInstance | None = None
@@ -74,7 +74,7 @@ class Place:
             environment={"PATH": os.environ["PATH"], "TMPDIR": str(self.folder)},
             processes=ProcessSupervisor(),
             home=str(self.folder / "home"),
-            walled=self.walled,
+            sandboxed=self.sandboxed,
             model_url=self.url,
             model_key=KEY,
         )
@@ -268,7 +268,7 @@ async def test_without_a_list_and_without_walls_only_edits_need_nobody_to_say_ye
 
 async def test_without_a_list_and_with_walls_commands_run(place: Place) -> None:
     acting_in(place, Run("curl --version > ran.txt; true"), Say("done"))
-    place.walled = True
+    place.sandboxed = True
     reply = await place.ask()
     assert written(place) == {"ran.txt"}
     assert (reply.tools_used, reply.tools_denied) == (("Bash",), ())
@@ -290,23 +290,23 @@ async def test_behind_walls_it_works_goes_on_and_leaves_nothing(place: Place) ->
     secret.write_text("the host's own")
     spying = f"cat {secret}; echo x > {secret}; setsid sleep 600 & echo done > done.txt"
     place.follows(Write("hello.txt", "hello\n"), Run(spying), Say("done"))
-    cell = SandboxSpec(
+    spec = SandboxSpec(
         run=place.session.run,
-        folder=str(place.folder / "walls"),
+        folder=str(place.folder / "sandbox"),
         tree=str(place.tree),
         home=place.session.home,
         writable=(place.session.folder,),
         readable=place.adapter.folders(place.session.environment),
-        gates=(EgressPort(name="model", port=4100, serve=Forward("127.0.0.1", place.model.port).serve),),
+        egress_ports=(EgressPort(name="model", port=4100, serve=Forward("127.0.0.1", place.model.port).serve),),
     )
-    (place.folder / "walls").mkdir()
-    walls = await sandbox.open(cell)
+    (place.folder / "sandbox").mkdir()
+    handle = await sandbox.open(spec)
     inside = msgspec.structs.replace(
         place.session,
-        processes=walls,
-        walled=True,
+        processes=handle,
+        sandboxed=True,
         environment={"PATH": "/usr/bin:/bin"},
-        model_url=place.url.replace(str(place.model.port), str(walls.ports["model"])),
+        model_url=place.url.replace(str(place.model.port), str(handle.ports["model"])),
     )
     question = msgspec.structs.replace(an_ask(inside), timeout_seconds=PATIENCE, idle_seconds=PATIENCE)
     try:
@@ -315,7 +315,7 @@ async def test_behind_walls_it_works_goes_on_and_leaves_nothing(place: Place) ->
         again = msgspec.structs.replace(question, session_id=first.session_id, iteration=2, number=2)
         second = await place.adapter.execute(instance, again, lambda *_: None)
     finally:
-        await walls.close()
+        await handle.close()
 
     assert (first.text, first.tools_denied, second.session_id) == ("done", (), first.session_id)
     assert sorted(path.name for path in place.tree.iterdir()) == ["done.txt", "hello.txt"]

@@ -112,15 +112,15 @@ async def test_a_conversation_goes_on_with_the_limits_of_each_question(place: To
 
 
 @pytest.mark.usefixtures("own_sandbox")
-@pytest.mark.parametrize("walled", [False, True])
+@pytest.mark.parametrize("sandboxed", [False, True])
 @pytest.mark.parametrize(
     "limits", [{"permission_mode": PLAN}, {"allowed_tools": ("Read", "Grep")}], ids=["plan", "list"]
 )
 async def test_who_may_only_read_reads_and_writes_nothing(
-    place: ToolPlace, walled: bool, limits: dict[str, Any]
+    place: ToolPlace, sandboxed: bool, limits: dict[str, Any]
 ) -> None:
     (place.tree / "notes.txt").write_text("read me\n")
-    place.walled = walled
+    place.sandboxed = sandboxed
     place.follows(PATCH, Run("echo no > ran.txt"), Run("sed -n '1,20p' notes.txt | head -5"), Say("done"))
 
     reply = await place.ask(**limits)
@@ -134,7 +134,7 @@ async def test_models_that_write_programs_are_held_by_the_same_limits(
     codex: Path, model: ModelServer, tmp_path: Path
 ) -> None:
     place = ToolPlace(CodexAdapter, codex, model, tmp_path)
-    place.walled = True
+    place.sandboxed = True
     run = "const seen = await tools.exec_command({cmd: 'echo no > ran.txt'}); text(JSON.stringify(seen))"
     patch = "const done = await tools.apply_patch('*** Begin Patch\\n*** Add File: p.txt\\n+x\\n*** End Patch\\n')"
     place.follows(Call("exec", run), Call("exec", patch), Say("done"))

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from tests.bubblewrap import needs_bubblewrap
 from tests.clis import path_with_clis
 from tests.project import Project
 from tests.standins.model_server import ModelServer, Run, Say, Write
-from tests.walls import needs_bubblewrap
 
 SLUGS = '''"""Addresses."""
 

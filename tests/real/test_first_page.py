@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from genba.domain.tasks.task import TaskStatus
+from tests.bubblewrap import bubblewrap_problem
 from tests.clis import path_with_clis
 from tests.project import Project
 from tests.real.test_page_of_real_agents import MODEL
 from tests.standins.model_server import ModelServer
 from tests.test_docs import ROOT, blocks
 from tests.test_stories import type_in
-from tests.walls import bubblewrap_problem
 
 TEST = """\
 import pathlib

@@ -5,11 +5,11 @@ import signal
 import pytest
 
 from genba.domain.tasks.task import TaskStatus
+from tests.bubblewrap import needs_bubblewrap
 from tests.clis import cli, path_with_clis
 from tests.fleet.yard import Yard
 from tests.project import Project, until
 from tests.standins.model_server import Answer, ModelServer, Run
-from tests.walls import needs_bubblewrap
 
 KEY = "sk-only-the-host-holds-this"
 COMMANDS = {"claude-code": "claude", "codex": "codex"}

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from genba.domain.tasks.task import TaskStatus
+from tests.bubblewrap import bubblewrap_problem
 from tests.clis import path_with_clis
 from tests.project import Project
 from tests.standins.model_server import Answer, ModelServer, Run
 from tests.test_docs import ROOT, blocks
 from tests.test_stories import same_every_time, told_runs, type_in, yaml_blocks
-from tests.walls import bubblewrap_problem
 
 PAGE = ROOT / "docs" / "how-to" / "real-agents.md"
 MODEL = {

@@ -13,10 +13,10 @@ from uuid import uuid4
 import pytest
 
 from genba.domain.tasks.task import TaskStatus
+from tests.bubblewrap import needs_bubblewrap
 from tests.clis import cli, path_with_clis
 from tests.project import GENBA, Project, ordinary_environment, until
 from tests.standins.model_server import Answer, Cut, Fail, Hang, ModelServer, Run, Turn, Write
-from tests.walls import needs_bubblewrap
 
 KEY = "sk-only-the-host-holds-this"
 COMMANDS = {"claude-code": "claude", "codex": "codex", "opencode": "opencode"}

@@ -7,11 +7,11 @@ import pytest
 
 from genba.definitions.project.goal_text import read_goals
 from genba.domain.tasks.task import TaskStatus
+from tests.bubblewrap import needs_bubblewrap
 from tests.clis import cli, path_with_clis
 from tests.fleet.yard import Yard
 from tests.project import Project
 from tests.standins.model_server import ModelServer, Obey
-from tests.walls import needs_bubblewrap
 
 KEY = "sk-only-the-host-holds-this"
 COMMANDS = {"claude-code": "claude", "codex": "codex", "opencode": "opencode", "acp": "gemini"}

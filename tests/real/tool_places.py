@@ -37,7 +37,7 @@ class ToolPlace:
         self.tree.mkdir()
         self.heard: list[tuple[str, str]] = []
         self.settings: dict[str, Any] = {"command": str(tool), **settings}
-        self.walled = False
+        self.sandboxed = False
         self.url = ""
         self.processes: Processes = ProcessSupervisor()
         self.environment = {"PATH": os.environ["PATH"]}
@@ -59,7 +59,7 @@ class ToolPlace:
             environment=self.environment,
             processes=self.processes,
             home=str(self.folder / "home"),
-            walled=self.walled,
+            sandboxed=self.sandboxed,
             model_url=self.url,
             model_key=KEY,
         )
@@ -90,22 +90,22 @@ class ToolPlace:
         for name in ("home", "asks", "walls"):
             (self.folder / name).mkdir()
         session = self.session
-        cell = SandboxSpec(
+        spec = SandboxSpec(
             run=session.run,
-            folder=str(self.folder / "walls"),
+            folder=str(self.folder / "sandbox"),
             tree=str(self.tree),
             home=session.home,
             writable=(session.folder,),
             readable=(*self.adapter.folders(session.environment), *toolchain_folders(session.environment)),
-            gates=(EgressPort(name="model", port=4100, serve=Forward("127.0.0.1", self.model.port).serve),),
+            egress_ports=(EgressPort(name="model", port=4100, serve=Forward("127.0.0.1", self.model.port).serve),),
         )
-        walls = await sandbox.open(cell)
-        self.processes, self.walled = walls, True
-        self.url = self.url.replace(str(self.model.port), str(walls.ports["model"]))
+        handle = await sandbox.open(spec)
+        self.processes, self.sandboxed = handle, True
+        self.url = self.url.replace(str(self.model.port), str(handle.ports["model"]))
         try:
             yield
         finally:
-            await walls.close()
+            await handle.close()
 
     async def in_mid_command(self, **changes: Any) -> tuple[AgentInstance, asyncio.Task[Reply]]:
         """A question whose answer is at a command that never ends, and that has left a child of its own session."""

@@ -9,12 +9,12 @@ from genba.domain.sessions.sandbox import SandboxSpec
 
 
 @pytest.fixture
-def cell(tmp_path: Path) -> SandboxSpec:
-    for name in ("tree", "home", "walls"):
+def spec(tmp_path: Path) -> SandboxSpec:
+    for name in ("tree", "home", "sandbox"):
         (tmp_path / name).mkdir()
     return SandboxSpec(
         run=f"run-{os.getpid()}-{tmp_path.name}",
-        folder=str(tmp_path / "walls"),
+        folder=str(tmp_path / "sandbox"),
         tree=str(tmp_path / "tree"),
         home=str(tmp_path / "home"),
     )

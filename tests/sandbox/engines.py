@@ -149,15 +149,15 @@ def _tried(engine: Engine, *, ends: bool = True) -> Engine:
 
 
 async def _trial(engine: Engine, folder: str) -> str:
-    cell = SandboxSpec(run="trial", folder=folder, tree=folder, home=folder)
-    walls = await engine.sandbox().open(cell)
+    spec = SandboxSpec(run="trial", folder=folder, tree=folder, home=folder)
+    handle = await engine.sandbox().open(spec)
     command = Command(
         argv=("true",), workdir="/", environment={}, timeout_seconds=60, idle_seconds=60, mark=f"trial-{os.getpid()}"
     )
     try:
-        ended = await walls.run(command, lambda _stream, _line: None)
+        ended = await handle.run(command, lambda _stream, _line: None)
     finally:
-        await walls.close()
+        await handle.close()
     return "" if ended.code == 0 else ended.stderr.strip() or f"a container ended with {ended.code}"
 
 

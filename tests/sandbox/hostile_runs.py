@@ -1,6 +1,6 @@
 """A hostile agent, through the front door: whatever it plants, reads, reaches for or leaves, the host does not feel it.
 
-A test class inherits the suite and gives it `walled`: a project whose settings name the kind of walls.
+A test class inherits the suite and gives it `sandboxed`: a project whose settings name the kind of walls.
 """
 
 import json
@@ -126,83 +126,95 @@ def listening(path: str) -> Iterator[tuple[int, list[socket.socket]]]:
 
 
 class HostileRunSuite:
-    """Fixture: `walled`, a project with walls. Each test is one run of `genba run`."""
+    """Fixture: `sandboxed`, a project with walls. Each test is one run of `genba run`."""
 
-    def test_whatever_it_plants_nothing_happens_on_the_host(self, walled: Project, tmp_path: Path) -> None:
+    def test_whatever_it_plants_nothing_happens_on_the_host(self, sandboxed: Project, tmp_path: Path) -> None:
         word, secret = f"{100_000 + secrets.randbelow(10**5)}.{secrets.randbelow(10**9)}", secrets.token_hex(20)
         owned, home = tmp_path / "owned", tmp_path / "somebody"
         (home / ".ssh").mkdir(parents=True)
         (home / ".ssh" / "id_ed25519").write_text(secret)
-        walled.environment |= {"HOME": str(home), "GENBA_TEST_TOKEN": secret, "AWS_SECRET_ACCESS_KEY": secret}
+        sandboxed.environment |= {"HOME": str(home), "GENBA_TEST_TOKEN": secret, "AWS_SECRET_ACCESS_KEY": secret}
         path = f"/tmp/genba-{secrets.token_hex(8)}"
-        before = walled.git("rev-parse", "main"), walled.read("README.md"), (walled.root / ".git/config").read_text()
+        before = (
+            sandboxed.git("rev-parse", "main"),
+            sandboxed.read("README.md"),
+            (sandboxed.root / ".git/config").read_text(),
+        )
         with listening(path) as (port, servers):
             try:
-                words = [str(each) for each in (owned, walled.root, home, port, path, word)]
-                walled.agent(adapter={"type": "custom", "command": ["bash", "-c", PLANTS, "bash", *words]})
-                declared = walled.git("rev-parse", "main")
-                done = walled.genba("run", "worker", "--json")
+                words = [str(each) for each in (owned, sandboxed.root, home, port, path, word)]
+                sandboxed.agent(adapter={"type": "custom", "command": ["bash", "-c", PLANTS, "bash", *words]})
+                declared = sandboxed.git("rev-parse", "main")
+                done = sandboxed.genba("run", "worker", "--json")
                 for server in servers:
                     with pytest.raises(BlockingIOError):
                         server.accept()
             finally:
                 Path(path).unlink(missing_ok=True)
         assert done.json["outcome"] in ("completed", "failed"), done.err
-        assert "Plant everything" in walled.git("log", "--all", "--format=%s"), done.err
-        walled.git("status", "--short")
-        walled.git("fsck", "--strict", "--no-dangling")
+        assert "Plant everything" in sandboxed.git("log", "--all", "--format=%s"), done.err
+        sandboxed.git("status", "--short")
+        sandboxed.git("fsck", "--strict", "--no-dangling")
         assert not owned.exists()
         assert living_with(word) == []
-        self._nothing_was_read(walled, secret)
-        self._nothing_was_written(walled, before, declared, home, word)
+        self._nothing_was_read(sandboxed, secret)
+        self._nothing_was_written(sandboxed, before, declared, home, word)
 
-    def test_the_filter_of_a_nested_repository_does_not_run_on_the_host(self, walled: Project, tmp_path: Path) -> None:
+    def test_the_filter_of_a_nested_repository_does_not_run_on_the_host(
+        self, sandboxed: Project, tmp_path: Path
+    ) -> None:
         owned = tmp_path / "owned"
-        walled.agent(adapter={"type": "custom", "command": ["bash", "-c", GITLINK, "bash", str(owned)]})
+        sandboxed.agent(adapter={"type": "custom", "command": ["bash", "-c", GITLINK, "bash", str(owned)]})
 
-        done = walled.genba("run", "worker", "--json")
+        done = sandboxed.genba("run", "worker", "--json")
 
         assert done.json["outcome"] in ("completed", "failed"), done.err
-        assert "Add a gitlink" in walled.git("log", "--all", "--format=%s"), done.err
+        assert "Add a gitlink" in sandboxed.git("log", "--all", "--format=%s"), done.err
         assert not owned.exists()
-        refs = walled.git("for-each-ref", "--format=%(refname)").splitlines()
-        kept = [ref for ref in refs if "uncommitted.txt" in walled.git("ls-tree", "-r", "--name-only", ref)]
+        refs = sandboxed.git("for-each-ref", "--format=%(refname)").splitlines()
+        kept = [ref for ref in refs if "uncommitted.txt" in sandboxed.git("ls-tree", "-r", "--name-only", ref)]
         assert kept or (Path(done.json["workdir"]) / "uncommitted.txt").exists(), done.err
 
-    def _nothing_was_read(self, walled: Project, secret: str) -> None:
-        everything = walled.git("log", "--all", "-p", "--format=%H %s")
+    def _nothing_was_read(self, sandboxed: Project, secret: str) -> None:
+        everything = sandboxed.git("log", "--all", "-p", "--format=%H %s")
         kept = [
-            file for file in (walled.root / ".git" / "genba").rglob("*") if file.is_file() and not file.is_symlink()
+            file for file in (sandboxed.root / ".git" / "genba").rglob("*") if file.is_file() and not file.is_symlink()
         ]
-        result = walled.genba(
-            "logs", json.loads(walled.genba("logs", "--json").out.splitlines()[0])["run"], "--json"
+        result = sandboxed.genba(
+            "logs", json.loads(sandboxed.genba("logs", "--json").out.splitlines()[0])["run"], "--json"
         ).out
         assert secret not in everything
         assert secret not in result
         assert [file for file in kept if secret.encode() in file.read_bytes()] == []
 
     def _nothing_was_written(
-        self, walled: Project, before: tuple[str, str, str], declared: str, home: Path, word: str
+        self, sandboxed: Project, before: tuple[str, str, str], declared: str, home: Path, word: str
     ) -> None:
         first, readme, config = before
-        assert walled.git("merge-base", "--is-ancestor", first, declared) == ""
-        assert walled.git("merge-base", "--is-ancestor", declared, "main") == ""
-        assert walled.git("show", "main:README.md") + "\n" == readme
-        assert walled.read("README.md") == readme
-        assert (walled.root / ".git/config").read_text() == config
-        assert {"other", "evil"} & set(walled.git("for-each-ref", "--format=%(refname:short)").split()) == set()
-        assert [hook.name for hook in (walled.root / ".git/hooks").glob("*") if hook.suffix != ".sample"] == []
+        assert sandboxed.git("merge-base", "--is-ancestor", first, declared) == ""
+        assert sandboxed.git("merge-base", "--is-ancestor", declared, "main") == ""
+        assert sandboxed.git("show", "main:README.md") + "\n" == readme
+        assert sandboxed.read("README.md") == readme
+        assert (sandboxed.root / ".git/config").read_text() == config
+        assert {"other", "evil"} & set(sandboxed.git("for-each-ref", "--format=%(refname:short)").split()) == set()
+        assert [hook.name for hook in (sandboxed.root / ".git/hooks").glob("*") if hook.suffix != ".sample"] == []
         assert {file.name for file in home.iterdir()} - {".local", ".config"} == {".ssh"}  # podman's own, without root
-        for place in (walled.root, walled.root / ".git", Path("/usr/local/bin"), Path("/etc/cron.d"), Path("/tmp")):
+        for place in (
+            sandboxed.root,
+            sandboxed.root / ".git",
+            Path("/usr/local/bin"),
+            Path("/etc/cron.d"),
+            Path("/tmp"),
+        ):
             assert not (place / f"planted-{word}").exists()
 
     @pytest.mark.parametrize("kind", HOGS)
-    def test_the_run_of_a_hog_ends_with_its_violation_named(self, walled: Project, kind: str) -> None:
+    def test_the_run_of_a_hog_ends_with_its_violation_named(self, sandboxed: Project, kind: str) -> None:
         name, value = LIMITS[kind]
-        settle(walled, limits={name: value})
-        walled.agent(adapter={"type": "custom", "command": ["bash", "-c", HOGS[kind]]})
-        done = walled.genba("run", "worker", "--json")
+        settle(sandboxed, limits={name: value})
+        sandboxed.agent(adapter={"type": "custom", "command": ["bash", "-c", HOGS[kind]]})
+        done = sandboxed.genba("run", "worker", "--json")
         assert done.json["outcome"] == "failed", done.out + done.err
         assert f"sandbox.limits.{name}" in done.out + done.err, done.out + done.err
-        lines = [event for event in walled.events() if f"sandbox.limits.{name}" in json.dumps(event)]
+        lines = [event for event in sandboxed.events() if f"sandbox.limits.{name}" in json.dumps(event)]
         assert lines

@@ -74,8 +74,8 @@ class TestLimitsByWatching(LimitsSuite):
     def sandbox(self, bubblewrap: BubblewrapSandbox) -> Sandbox:
         return BubblewrapSandbox(bubblewrap.processes, groups=False)
 
-    async def test_fewer_processors_are_lent(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
-        done = await run_in(sandbox, msgspec.structs.replace(cell, limits=SandboxLimits(cpus=1)), "nproc")
+    async def test_fewer_processors_are_lent(self, sandbox: Sandbox, spec: SandboxSpec) -> None:
+        done = await run_in(sandbox, msgspec.structs.replace(spec, limits=SandboxLimits(cpus=1)), "nproc")
         assert done.stdout == "1\n"
 
 
@@ -84,14 +84,14 @@ class TestOverlay(OverlaySuite):
 
 
 async def test_the_death_of_genba_is_the_death_of_what_it_runs(
-    sandbox: Sandbox, cell: SandboxSpec, tmp_path: Path
+    sandbox: Sandbox, spec: SandboxSpec, tmp_path: Path
 ) -> None:
     """Killed without a chance to clean up, and with a daemon that hides: nobody is left."""
     word = f"{100_000 + os.getpid()}.{secrets.randbelow(10**9)}"
     program = tmp_path / "program.py"
     program.write_text(_PROGRAM)
     script = f"setsid env -i /usr/bin/sleep {word} & echo begun; /usr/bin/sleep {word}"
-    words = (sys.executable, str(program), cell.folder, cell.tree, cell.home, script)
+    words = (sys.executable, str(program), spec.folder, spec.tree, spec.home, script)
     genba = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
     assert genba.stdout is not None
     assert await genba.stdout.readline() == b"begun\n"
@@ -149,16 +149,16 @@ def test_where_it_does_not_work_it_says_why(sandbox: Sandbox, answer: str, probl
     assert BubblewrapSandbox(ProcessSupervisor(), str(program)).problem() == problem
 
 
-async def test_walls_that_cannot_be_built_start_nothing(sandbox: Sandbox, cell: SandboxSpec, tmp_path: Path) -> None:
+async def test_walls_that_cannot_be_built_start_nothing(sandbox: Sandbox, spec: SandboxSpec, tmp_path: Path) -> None:
     async def never(_reader: object, _writer: object) -> None:
         raise AssertionError
 
     broken = (
-        msgspec.structs.replace(cell, writable=(str(tmp_path / "nowhere"),)),
+        msgspec.structs.replace(spec, writable=(str(tmp_path / "nowhere"),)),
         msgspec.structs.replace(
-            cell, gates=(EgressPort(name="a", port=80, serve=never), EgressPort(name="b", port=80, serve=never))
+            spec, egress_ports=(EgressPort(name="a", port=80, serve=never), EgressPort(name="b", port=80, serve=never))
         ),
-        msgspec.structs.replace(cell, overlay=Overlay(lower="/nowhere", upper="/nowhere", work="/nowhere")),
+        msgspec.structs.replace(spec, overlay=Overlay(lower="/nowhere", upper="/nowhere", work="/nowhere")),
     )
     for one in broken:
         done = await run_in(sandbox, one, "touch", "started")
@@ -167,23 +167,23 @@ async def test_walls_that_cannot_be_built_start_nothing(sandbox: Sandbox, cell: 
     assert not (tmp_path / "tree" / "started").exists()
 
 
-async def test_what_is_loaded_by_anything_is_loaded_inside_only(sandbox: Sandbox, cell: SandboxSpec) -> None:
-    environment = {"PATH": PATH, "LD_PRELOAD": f"{cell.tree}/planted.so"}
-    done = await run_in(sandbox, cell, "sh", "-c", "echo $LD_PRELOAD", environment=environment)
-    assert done.stdout == f"{cell.tree}/planted.so\n"
+async def test_what_is_loaded_by_anything_is_loaded_inside_only(sandbox: Sandbox, spec: SandboxSpec) -> None:
+    environment = {"PATH": PATH, "LD_PRELOAD": f"{spec.tree}/planted.so"}
+    done = await run_in(sandbox, spec, "sh", "-c", "echo $LD_PRELOAD", environment=environment)
+    assert done.stdout == f"{spec.tree}/planted.so\n"
     outside = [line for line in done.stderr.splitlines() if "ld.so" in line]
     assert len(outside) <= 2  # bwrap starts the shell, and the shell is loaded once
 
 
-async def test_temporary_folders_have_a_size(sandbox: Sandbox, cell: SandboxSpec) -> None:
-    small = msgspec.structs.replace(cell, limits=SandboxLimits(disk_mb=8))
+async def test_temporary_folders_have_a_size(sandbox: Sandbox, spec: SandboxSpec) -> None:
+    small = msgspec.structs.replace(spec, limits=SandboxLimits(disk_mb=8))
     script = "for place in /tmp /run /dev/shm; do head -c 100000000 /dev/zero > $place/full; done; df -m /tmp | tail -1"
     done = await run_in(sandbox, small, "sh", "-c", script)
     assert done.stdout.split()[1] == "8"
     assert done.violations == ()
 
 
-async def test_a_removed_file_that_is_held_open_counts_as_written(sandbox: Sandbox, cell: SandboxSpec) -> None:
+async def test_a_removed_file_that_is_held_open_counts_as_written(sandbox: Sandbox, spec: SandboxSpec) -> None:
     script = """
 import os, time
 number = 0
@@ -196,39 +196,39 @@ while True:
     number += 1
     time.sleep(0.01)
 """
-    small = msgspec.structs.replace(cell, limits=SandboxLimits(disk_mb=40))
+    small = msgspec.structs.replace(spec, limits=SandboxLimits(disk_mb=40))
     done = await run_in(sandbox, small, "python3", "-c", script)
     assert [found.kind for found in done.violations] == ["disk"]
 
 
-async def test_all_commands_of_a_cell_share_one_allowance_of_disk(sandbox: Sandbox, cell: SandboxSpec) -> None:
-    small = msgspec.structs.replace(cell, limits=SandboxLimits(disk_mb=20))
+async def test_all_commands_of_a_cell_share_one_allowance_of_disk(sandbox: Sandbox, spec: SandboxSpec) -> None:
+    small = msgspec.structs.replace(spec, limits=SandboxLimits(disk_mb=20))
     kinds = []
-    async with opened(sandbox, small) as walls:
+    async with opened(sandbox, small) as handle:
         for number in range(5):
             script = f"head -c 6000000 /dev/zero > part-{number}; sync part-{number}"
-            done = await walls.run(command_in(small, "sh", "-c", script), unheard)
+            done = await handle.run(command_in(small, "sh", "-c", script), unheard)
             kinds += [found.kind for found in done.violations]
     assert "disk" in kinds
 
 
-async def test_closing_the_walls_ends_what_still_runs(sandbox: Sandbox, cell: SandboxSpec) -> None:
+async def test_closing_the_walls_ends_what_still_runs(sandbox: Sandbox, spec: SandboxSpec) -> None:
     word = f"{100_000 + os.getpid()}.{secrets.randbelow(10**9)}"
     begun = asyncio.Event()
-    walls = await sandbox.open(cell)
-    command = command_in(cell, "sh", "-c", f"echo begun; sleep {word}", lines=lambda _: begun.set())
-    running = asyncio.create_task(walls.run(command, unheard))
+    handle = await sandbox.open(spec)
+    command = command_in(spec, "sh", "-c", f"echo begun; sleep {word}", lines=lambda _: begun.set())
+    running = asyncio.create_task(handle.run(command, unheard))
     await asyncio.wait_for(begun.wait(), 60)
-    await walls.close()
+    await handle.close()
     assert (await asyncio.wait_for(running, 60)).code != 0
     assert living_with(word) == []
 
 
 @pytest.mark.parametrize("script", ["echo begun", "echo begun; sleep 600"], ids=["ends", "is ended"])
 @pytest.mark.usefixtures("sandbox")
-def test_where_orphans_come_to_genba_a_command_leaves_no_process_behind(cell: SandboxSpec, script: str) -> None:
+def test_where_orphans_come_to_genba_a_command_leaves_no_process_behind(spec: SandboxSpec, script: str) -> None:
     """One that is not collected also keeps its process namespace, for whose end Genba waits for seconds."""
-    words = [sys.executable, "-c", _ENDING_PROGRAM, cell.folder, cell.tree, cell.home, script]
+    words = [sys.executable, "-c", _ENDING_PROGRAM, spec.folder, spec.tree, spec.home, script]
     environment = {**os.environ, "GENBA_OWN_PROCESS": ""}
     done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
@@ -271,7 +271,7 @@ asyncio.run(main())
 """
 
 
-async def test_a_service_is_reached_from_outside_and_reaches_nothing_there(sandbox: Sandbox, cell: SandboxSpec) -> None:
+async def test_a_service_is_reached_from_outside_and_reaches_nothing_there(sandbox: Sandbox, spec: SandboxSpec) -> None:
     script = """
 import socket, sys
 try:
@@ -286,12 +286,12 @@ with socket.create_server(("127.0.0.1", int(sys.argv[1]))) as server:
 """
     dialers: list[Dialer] = []
     listening = asyncio.Event()
-    served = msgspec.structs.replace(cell, entry=Entry(opened=dialers.append))
+    served = msgspec.structs.replace(spec, entry=Entry(opened=dialers.append))
     with socket.create_server(("127.0.0.1", 0)) as of_the_host:
         port = of_the_host.getsockname()[1]
-        async with opened(sandbox, served) as walls:
+        async with opened(sandbox, served) as handle:
             argv = ("python3", "-c", script, str(port))
-            running = asyncio.create_task(walls.run(command_in(cell, *argv, lines=lambda _: listening.set()), unheard))
+            running = asyncio.create_task(handle.run(command_in(spec, *argv, lines=lambda _: listening.set()), unheard))
             await asyncio.wait_for(listening.wait(), 60)
             with dialers[0].take() as refused, pytest.raises(ConnectionRefusedError):
                 refused.connect(("::ffff:127.0.0.1", port + 1 if port < 65535 else port - 1))
@@ -304,14 +304,14 @@ with socket.create_server(("127.0.0.1", int(sys.argv[1]))) as server:
         dialers[0].take()
 
 
-async def test_a_share_of_a_processor_is_a_share_of_its_time(sandbox: Sandbox, cell: SandboxSpec) -> None:
+async def test_a_share_of_a_processor_is_a_share_of_its_time(sandbox: Sandbox, spec: SandboxSpec) -> None:
     limits = SandboxLimits(cpus=0.2)
     group = make_group(limits)
     group.remove()
     if "cpus" not in group.folders:
         pytest.skip("not run: this machine gives no control group for processors")
     script = "import time\nwhile time.process_time() < 0.5: pass"
-    done = await run_in(sandbox, msgspec.structs.replace(cell, limits=limits), "python3", "-c", script)
+    done = await run_in(sandbox, msgspec.structs.replace(spec, limits=limits), "python3", "-c", script)
     assert done.code == 0
     assert done.seconds > 1.5
 
@@ -350,9 +350,9 @@ else:
 
 @pytest.mark.parametrize("traces", [False, True])
 async def test_no_process_writes_to_the_memory_of_another_unless_the_project_allows_tracing(
-    sandbox: Sandbox, cell: SandboxSpec, traces: bool
+    sandbox: Sandbox, spec: SandboxSpec, traces: bool
 ) -> None:
-    allowed = msgspec.structs.replace(cell, allow_ptrace=traces)
+    allowed = msgspec.structs.replace(spec, allow_ptrace=traces)
     script = f"import os; os.environ['SCRIPT'] = {_WRITES_TO_ITS_PARENT!r}; exec(os.environ['SCRIPT'])"
     done = await run_in(sandbox, allowed, "python3", "-c", script)
     assert ("opened" in done.stdout) is traces, done

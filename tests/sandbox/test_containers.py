@@ -54,13 +54,13 @@ def sandbox(engine: Engine) -> Sandbox:
 
 class TestContainers(SandboxSuite):
     async def test_nothing_of_the_kernel_can_be_changed(  # type: ignore[override]  # pytest gives what is named
-        self, sandbox: Sandbox, cell: SandboxSpec, engine: Engine
+        self, sandbox: Sandbox, spec: SandboxSpec, engine: Engine
     ) -> None:
         """Docker cannot hide how busy the machine is; whoever opens that for writing only asks to be woken by it."""
         if engine.kind is not SandboxKind.DOCKER:
-            await super().test_nothing_of_the_kernel_can_be_changed(sandbox, cell)
+            await super().test_nothing_of_the_kernel_can_be_changed(sandbox, spec)
             return
-        done = await run_in(engine, cell, "python3", "-c", _WRITABLE)
+        done = await run_in(engine, spec, "python3", "-c", _WRITABLE)
         assert done.stderr == ""
         assert set(ast.literal_eval(done.stdout)) <= {f"/proc/pressure/{name}" for name in ("cpu", "io", "memory")}
 
@@ -73,14 +73,14 @@ class TestLimits(LimitsSuite):
     pass
 
 
-def command(cell: SandboxSpec, *argv: str, **changes: Any) -> Command:
+def command(spec: SandboxSpec, *argv: str, **changes: Any) -> Command:
     usual = Command(
         argv=argv,
-        workdir=cell.tree,
+        workdir=spec.tree,
         environment={"PATH": PATH},
         timeout_seconds=DEADLINE_SECONDS,
         idle_seconds=DEADLINE_SECONDS,
-        mark=f"mark-{cell.run}",
+        mark=f"mark-{spec.run}",
     )
     return msgspec.structs.replace(usual, **changes)
 
@@ -93,30 +93,30 @@ def unheard(_stream: str, _line: str) -> None:
     """Nobody listens."""
 
 
-async def run_in(engine: Engine, cell: SandboxSpec, *argv: str, **changes: Any) -> Exit:
-    walls = await engine.sandbox().open(cell)
+async def run_in(engine: Engine, spec: SandboxSpec, *argv: str, **changes: Any) -> Exit:
+    handle = await engine.sandbox().open(spec)
     try:
-        return await walls.run(command(cell, *argv, **changes), unheard)
+        return await handle.run(command(spec, *argv, **changes), unheard)
     finally:
-        await walls.close()
+        await handle.close()
 
 
-def left_of(engine: Engine, cell: SandboxSpec) -> str:
+def left_of(engine: Engine, spec: SandboxSpec) -> str:
     """The containers of a run, living or dead."""
-    return engine.ask("ps", "--all", "--quiet", "--filter", f"label=genba.run={cell.run}")
+    return engine.ask("ps", "--all", "--quiet", "--filter", f"label=genba.run={spec.run}")
 
 
-async def test_what_is_written_in_the_tree_belongs_to_the_caller(engine: Engine, cell: SandboxSpec) -> None:
-    ended = await run_in(engine, cell, "sh", "-c", "echo made > made.txt; mkdir -p a/b; touch ~/kept")
+async def test_what_is_written_in_the_tree_belongs_to_the_caller(engine: Engine, spec: SandboxSpec) -> None:
+    ended = await run_in(engine, spec, "sh", "-c", "echo made > made.txt; mkdir -p a/b; touch ~/kept")
     assert (ended.ending, ended.code, ended.stderr) == (Ending.EXITED, 0, "")
-    made = inside(cell.tree, "made.txt")
+    made = inside(spec.tree, "made.txt")
     assert made.read_text() == "made\n"
-    assert {made.stat().st_uid, inside(cell.tree, "a/b").stat().st_uid} == {os.getuid()}
-    assert inside(cell.home, "kept").exists()
-    assert left_of(engine, cell) == ""
+    assert {made.stat().st_uid, inside(spec.tree, "a/b").stat().st_uid} == {os.getuid()}
+    assert inside(spec.home, "kept").exists()
+    assert left_of(engine, spec) == ""
 
 
-async def test_the_instance_has_no_right_that_could_widen_its_walls(engine: Engine, cell: SandboxSpec) -> None:
+async def test_the_instance_has_no_right_that_could_widen_its_walls(engine: Engine, spec: SandboxSpec) -> None:
     tried = """
         grep -E 'CapEff|CapBnd|NoNewPrivs|Seccomp:' /proc/self/status
         for place in / /etc /usr /var /root /home /opt /sys /proc/sys/kernel; do
@@ -127,7 +127,7 @@ async def test_the_instance_has_no_right_that_could_widen_its_walls(engine: Engi
         mount -t tmpfs none /home && echo mounted
         ls /sys/class/net
     """
-    ended = await run_in(engine, cell, "sh", "-c", tried)
+    ended = await run_in(engine, spec, "sh", "-c", tried)
     lines = [line.split() for line in ended.stdout.splitlines()]
     assert sorted(lines) == [
         ["CapBnd:", "0000000000000000"],
@@ -138,7 +138,7 @@ async def test_the_instance_has_no_right_that_could_widen_its_walls(engine: Engi
     ]
 
 
-async def test_variables_arrive_whole_and_stand_on_no_command_line(engine: Engine, cell: SandboxSpec) -> None:
+async def test_variables_arrive_whole_and_stand_on_no_command_line(engine: Engine, spec: SandboxSpec) -> None:
     secret = "one line\nand 'another' \"$HOME\" \\ `id`"
     seen: list[str] = []
 
@@ -146,7 +146,7 @@ async def test_variables_arrive_whole_and_stand_on_no_command_line(engine: Engin
         if line == "running":
             words = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.parent.exists()]
             seen.extend(word.decode(errors="replace") for word in words if b"and 'another'" in word)
-            inside(cell.tree, "go").touch()
+            inside(spec.tree, "go").touch()
 
     waits = (
         'echo running; until [ -e go ]; do sleep 0.05; done; printf %s "$SECRET" >said; printf %s "$DOCKER_HOST" >host'
@@ -158,49 +158,49 @@ async def test_variables_arrive_whole_and_stand_on_no_command_line(engine: Engin
         "LD_PRELOAD": "",
         "HOME": "/nowhere",
     }
-    walls = await engine.sandbox().open(cell)
+    handle = await engine.sandbox().open(spec)
     try:
-        ended = await walls.run(command(cell, "sh", "-c", waits, environment=environment), look)
+        ended = await handle.run(command(spec, "sh", "-c", waits, environment=environment), look)
     finally:
-        await walls.close()
+        await handle.close()
     assert ended.code == 0
-    assert inside(cell.tree, "said").read_text() == secret
-    assert inside(cell.tree, "host").read_text() == "unix:///nowhere"
+    assert inside(spec.tree, "said").read_text() == secret
+    assert inside(spec.tree, "host").read_text() == "unix:///nowhere"
     assert seen == []
 
 
 async def test_paths_may_have_commas_colons_quotes_and_spaces(
-    engine: Engine, cell: SandboxSpec, tmp_path: Path
+    engine: Engine, spec: SandboxSpec, tmp_path: Path
 ) -> None:
     tree = tmp_path / 'a tree, "quoted": x=y,readonly'
     tree.mkdir()
-    odd = msgspec.structs.replace(cell, tree=str(tree))
+    odd = msgspec.structs.replace(spec, tree=str(tree))
     ended = await run_in(engine, odd, "sh", "-c", "pwd; touch here")
     assert (ended.stdout, ended.stderr) == (f"{tree}\n", "")
     assert (tree / "here").exists()
 
 
 async def test_binds_lie_over_the_tree_and_what_is_readable_is_not_written(
-    engine: Engine, cell: SandboxSpec, tmp_path: Path
+    engine: Engine, spec: SandboxSpec, tmp_path: Path
 ) -> None:
     shown, hidden = tmp_path / "shown", tmp_path / "hidden"
     shown.mkdir()
     (shown / "fact").write_text("fact\n")
     hidden.write_text("over\n")
-    inside(cell.tree, "config").write_text("under\n")
-    inside(cell.tree, "locked").mkdir()
+    inside(spec.tree, "config").write_text("under\n")
+    inside(spec.tree, "locked").mkdir()
     binds = (
-        Bind(source=str(hidden), target=f"{cell.tree}/config"),
-        Bind(source="/dev/null", target=f"{cell.tree}/config"),
-        Bind(source=str(hidden), target=f"{cell.tree}/config"),
+        Bind(source=str(hidden), target=f"{spec.tree}/config"),
+        Bind(source="/dev/null", target=f"{spec.tree}/config"),
+        Bind(source=str(hidden), target=f"{spec.tree}/config"),
     )
-    readable = (str(shown), f"{cell.tree}/locked", "/does/not/exist")
-    laid = msgspec.structs.replace(cell, binds=binds, readable=readable)
+    readable = (str(shown), f"{spec.tree}/locked", "/does/not/exist")
+    laid = msgspec.structs.replace(spec, binds=binds, readable=readable)
     write = f"for f in config {shown}/new locked/new; do echo x > $f && echo wrote $f; done"
     line = f"cat config {shown}/fact; {write}; touch free"
     ended = await run_in(engine, laid, "sh", "-c", line)
     assert ended.stdout == "over\nfact\n"
-    assert inside(cell.tree, "free").exists()
+    assert inside(spec.tree, "free").exists()
 
 
 @pytest.fixture
@@ -214,43 +214,45 @@ def other_file_system(tmp_path: Path) -> Iterator[Path]:
 
 
 async def test_a_file_system_below_a_readable_folder_is_not_written_either(
-    engine: Engine, cell: SandboxSpec, other_file_system: Path
+    engine: Engine, spec: SandboxSpec, other_file_system: Path
 ) -> None:
     (other_file_system / "fact").write_text("fact\n")
-    shown = msgspec.structs.replace(cell, readable=(str(other_file_system.parent),))
+    shown = msgspec.structs.replace(spec, readable=(str(other_file_system.parent),))
     line = f"cat {other_file_system}/fact; echo x > {other_file_system}/planted"
     ended = await run_in(engine, shown, "sh", "-c", line)
     assert (ended.stdout, ended.code == 0) == ("fact\n", False)
     assert not (other_file_system / "planted").exists()
 
 
-async def test_a_gate_leads_both_ways_and_hears_the_end_of_what_is_said(engine: Engine, cell: SandboxSpec) -> None:
+async def test_a_gate_leads_both_ways_and_hears_the_end_of_what_is_said(engine: Engine, spec: SandboxSpec) -> None:
     async def serve(reader: Any, writer: Any) -> None:
         output = await reader.read()
         writer.write(b"%d bytes" % len(output))
         await writer.drain()
 
     size = 3_000_000
-    gated = msgspec.structs.replace(cell, gates=(EgressPort(name="counter", port=4711, serve=serve),))
+    gated = msgspec.structs.replace(spec, egress_ports=(EgressPort(name="counter", port=4711, serve=serve),))
     talk = (
         "import socket; s = socket.create_connection(('127.0.0.1', 4711));"
         f"s.sendall(b'x' * {size}); s.shutdown(socket.SHUT_WR); print(s.recv(100).decode())"
     )
-    walls = await engine.sandbox().open(gated)
+    handle = await engine.sandbox().open(gated)
     try:
-        assert walls.ports == {"counter": 4711}
-        ended = await walls.run(command(gated, "/usr/bin/python3", "-c", talk), unheard)
+        assert handle.ports == {"counter": 4711}
+        ended = await handle.run(command(gated, "/usr/bin/python3", "-c", talk), unheard)
         assert (ended.stdout, ended.stderr) == (f"{size} bytes\n", "")
-        names = await walls.run(command(gated, "sh", "-c", "ls /gates; ls /sys/class/net; ls -d /proc/[0-9]*"), unheard)
+        names = await handle.run(
+            command(gated, "sh", "-c", "ls /gates; ls /sys/class/net; ls -d /proc/[0-9]*"), unheard
+        )
         assert "4711" not in names.stdout
         assert left_of(engine, gated) != ""
     finally:
-        await walls.close()
-        await walls.close()
+        await handle.close()
+        await handle.close()
     assert left_of(engine, gated) == ""
 
 
-async def test_a_service_is_reached_from_outside_and_reaches_nothing_there(engine: Engine, cell: SandboxSpec) -> None:
+async def test_a_service_is_reached_from_outside_and_reaches_nothing_there(engine: Engine, spec: SandboxSpec) -> None:
     script = (
         "import socket\ntry:\n    socket.create_connection(('127.0.0.1', {port}), 5)\n    print('reached the host')\n"
         "except OSError:\n    pass\nserver = socket.create_server(('127.0.0.1', {port}))\n"
@@ -258,29 +260,29 @@ async def test_a_service_is_reached_from_outside_and_reaches_nothing_there(engin
     )
     dialers: list[Dialer] = []
     listening = asyncio.Event()
-    served = msgspec.structs.replace(cell, entry=Entry(opened=dialers.append))
+    served = msgspec.structs.replace(spec, entry=Entry(opened=dialers.append))
     with socket.create_server(("127.0.0.1", 0)) as of_the_host:
         port = of_the_host.getsockname()[1]
-        walls = await engine.sandbox().open(served)
+        handle = await engine.sandbox().open(served)
         try:
             asked = command(served, "/usr/bin/python3", "-c", script.format(port=port))
             asked = msgspec.structs.replace(asked, lines=lambda _: listening.set())
-            running = asyncio.create_task(walls.run(asked, unheard))
+            running = asyncio.create_task(handle.run(asked, unheard))
             await asyncio.wait_for(listening.wait(), 120)
             with await asyncio.to_thread(dialers[0].take) as reached:
                 reached.connect(("::ffff:127.0.0.1", port))
                 reached.sendall(b"hello")
                 done = await running
         finally:
-            await walls.close()
+            await handle.close()
     assert done.stdout.splitlines() == ["listening", "hello"]
     with pytest.raises(ConnectionRefusedError):
         dialers[0].take()
 
 
-async def test_limits_are_named_when_they_are_run_into(engine: Engine, cell: SandboxSpec) -> None:
+async def test_limits_are_named_when_they_are_run_into(engine: Engine, spec: SandboxSpec) -> None:
     limits = SandboxLimits(memory_mb=128, processes=40, disk_mb=32, cpus=4096)
-    limited = msgspec.structs.replace(cell, limits=limits)
+    limited = msgspec.structs.replace(spec, limits=limits)
     hogs = {
         "memory": ("/usr/bin/python3", "-c", "x = bytearray(1 << 30); import time; time.sleep(60)"),
         "processes": ("bash", "-c", ":(){ :|:& };:; sleep 60"),
@@ -290,38 +292,38 @@ async def test_limits_are_named_when_they_are_run_into(engine: Engine, cell: San
         ended = await run_in(engine, limited, *hog)
         assert [violation.kind for violation in ended.violations] == [kind]
         assert ended.code != 0
-    assert left_of(engine, cell) == ""
+    assert left_of(engine, spec) == ""
 
 
-async def test_nothing_is_left_after_a_timeout_or_a_cancelled_run(engine: Engine, cell: SandboxSpec) -> None:
+async def test_nothing_is_left_after_a_timeout_or_a_cancelled_run(engine: Engine, spec: SandboxSpec) -> None:
     stubborn = ("bash", "-c", "trap '' TERM; setsid env -i sleep 300 & echo up; while :; do sleep 300; done")
-    ended = await run_in(engine, cell, *stubborn, timeout_seconds=2)
+    ended = await run_in(engine, spec, *stubborn, timeout_seconds=2)
     assert ended.ending is Ending.TIMED_OUT
-    assert left_of(engine, cell) == ""
+    assert left_of(engine, spec) == ""
     up = asyncio.Event()
-    walls = await engine.sandbox().open(cell)
+    handle = await engine.sandbox().open(spec)
     task = asyncio.create_task(
-        walls.run(command(cell, *stubborn), lambda _stream, line: up.set() if line == "up" else None)
+        handle.run(command(spec, *stubborn), lambda _stream, line: up.set() if line == "up" else None)
     )
     await asyncio.wait_for(up.wait(), DEADLINE_SECONDS)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert left_of(engine, cell) == ""
-    await walls.close()
+    assert left_of(engine, spec) == ""
+    await handle.close()
 
 
-async def test_a_command_that_was_swept_away_has_run(engine: Engine, cell: SandboxSpec) -> None:
+async def test_a_command_that_was_swept_away_has_run(engine: Engine, spec: SandboxSpec) -> None:
     up = asyncio.Event()
-    walls = await engine.sandbox().open(cell)
-    endless = command(cell, "sh", "-c", "echo up; sleep 300", lines=lambda _line: up.set())
-    task = asyncio.create_task(walls.run(endless, unheard))
+    handle = await engine.sandbox().open(spec)
+    endless = command(spec, "sh", "-c", "echo up; sleep 300", lines=lambda _line: up.set())
+    task = asyncio.create_task(handle.run(endless, unheard))
     await asyncio.wait_for(up.wait(), DEADLINE_SECONDS)
-    await walls.close()
+    await handle.close()
     ended = await asyncio.wait_for(task, DEADLINE_SECONDS)
     assert (ended.ending, ended.stdout) == (Ending.EXITED, "up\n")
     assert ended.code != 0
-    assert left_of(engine, cell) == ""
+    assert left_of(engine, spec) == ""
 
 
 KILLED = """
@@ -348,9 +350,9 @@ asyncio.run(main())
 
 
 async def test_what_a_killed_genba_left_is_swept_by_its_mark_and_its_gates_end_alone(
-    engine: Engine, cell: SandboxSpec
+    engine: Engine, spec: SandboxSpec
 ) -> None:
-    words = (msgspec.json.encode(engine).decode(), cell.run, cell.folder, cell.tree, cell.home)
+    words = (msgspec.json.encode(engine).decode(), spec.run, spec.folder, spec.tree, spec.home)
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", KILLED, *words), stdout=asyncio.subprocess.PIPE, cwd=Path(__file__).parents[2]
     )
@@ -361,15 +363,15 @@ async def test_what_a_killed_genba_left_is_swept_by_its_mark_and_its_gates_end_a
     assert line == b"up\n"
     process.send_signal(signal.SIGKILL)
     await process.wait()
-    mark = f"mark-{cell.run}"
+    mark = f"mark-{spec.run}"
     assert engine.ask("ps", "--all", "--quiet", "--filter", f"label=genba.mark={mark}") != ""
-    walls = await engine.sandbox().open(cell)
-    assert await walls.sweep(mark) >= 1
-    assert await walls.sweep(mark) == 0
+    handle = await engine.sandbox().open(spec)
+    assert await handle.sweep(mark) >= 1
+    assert await handle.sweep(mark) == 0
     async with asyncio.timeout(DEADLINE_SECONDS):
-        while left_of(engine, cell):  # noqa: ASYNC110  (the engine tells nobody)
+        while left_of(engine, spec):  # noqa: ASYNC110  (the engine tells nobody)
             await asyncio.sleep(0.1)
-    await walls.close()
+    await handle.close()
 
 
 def plain_image(engine: Engine, tmp_path: Path, *programs: str) -> str:
@@ -391,18 +393,18 @@ def plain_image(engine: Engine, tmp_path: Path, *programs: str) -> str:
 
 
 async def test_an_image_of_the_user_is_all_there_is_and_says_what_it_lacks(
-    engine: Engine, cell: SandboxSpec, tmp_path: Path
+    engine: Engine, spec: SandboxSpec, tmp_path: Path
 ) -> None:
     bare = plain_image(engine, tmp_path, "sh", "ls")
     try:
-        imaged = msgspec.structs.replace(cell, image=bare)
+        imaged = msgspec.structs.replace(spec, image=bare)
         ended = await run_in(engine, imaged, "ls", "/")
         assert (ended.ending, ended.stderr) == (Ending.CANNOT_START, f"git: not found in the image {bare}")
     finally:
         engine.ask("rmi", "--force", bare)
     whole = plain_image(engine, tmp_path, "sh", "ls", "git")
     try:
-        imaged = msgspec.structs.replace(cell, image=whole)
+        imaged = msgspec.structs.replace(spec, image=whole)
         ended = await run_in(engine, imaged, "ls", "/bin")
         assert ended.stdout.split() == ["git", "ls", "sh"]
         absent = await run_in(engine, imaged, "claude", "-p")
@@ -412,27 +414,27 @@ async def test_an_image_of_the_user_is_all_there_is_and_says_what_it_lacks(
 
 
 async def test_an_image_without_a_shell_cannot_start_and_the_engine_says_why(
-    engine: Engine, cell: SandboxSpec, tmp_path: Path
+    engine: Engine, spec: SandboxSpec, tmp_path: Path
 ) -> None:
     image = plain_image(engine, tmp_path, "ls")
     try:
-        ended = await run_in(engine, msgspec.structs.replace(cell, image=image), "ls", "/")
+        ended = await run_in(engine, msgspec.structs.replace(spec, image=image), "ls", "/")
     finally:
         engine.ask("rmi", "--force", image)
     assert ended.ending is Ending.CANNOT_START
     assert "/bin/sh" in ended.stderr
 
 
-async def test_an_image_that_is_not_there_is_not_fetched(engine: Engine, cell: SandboxSpec) -> None:
+async def test_an_image_that_is_not_there_is_not_fetched(engine: Engine, spec: SandboxSpec) -> None:
     with pytest.raises(NotFoundError) as refused:
-        await engine.sandbox().open(msgspec.structs.replace(cell, image="localhost/no-such-image:1"))
+        await engine.sandbox().open(msgspec.structs.replace(spec, image="localhost/no-such-image:1"))
     assert refused.value.hint == f"{engine.kind} pull localhost/no-such-image:1"
 
 
-async def test_a_tree_over_a_template_is_refused(engine: Engine, cell: SandboxSpec) -> None:
+async def test_a_tree_over_a_template_is_refused(engine: Engine, spec: SandboxSpec) -> None:
     overlay = Overlay(lower="/l", upper="/u", work="/w")
     with pytest.raises(UnrecoverableError, match="over a template"):
-        await engine.sandbox().open(msgspec.structs.replace(cell, overlay=overlay))
+        await engine.sandbox().open(msgspec.structs.replace(spec, overlay=overlay))
 
 
 @pytest.mark.parametrize("kind", [SandboxKind.DOCKER, SandboxKind.PODMAN])

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.bubblewrap import needs_bubblewrap
 from tests.project import COMMIT, Project
-from tests.walls import needs_bubblewrap
 
 ASK = """import os, socket, sys
 proxy = os.environ.get("HTTP_PROXY", "")

@@ -22,7 +22,7 @@ class TestBubblewrap(HostileRunSuite):
 
 class TestContainers(HostileRunSuite):
     @pytest.fixture(params=[SandboxKind.DOCKER, SandboxKind.PODMAN])
-    def walled(
+    def sandboxed(
         self, request: pytest.FixtureRequest, project: Project, tmp_path_factory: pytest.TempPathFactory
     ) -> Iterator[Project]:
         own = tmp_path_factory.getbasetemp()

@@ -22,37 +22,37 @@ class TestWorktree(UnwalledSuite):
     pass
 
 
-class TestScriptedWalls(ProcessesSuite):
+class TestScriptedHandle(ProcessesSuite):
     @pytest.fixture
-    async def processes(self, cell: SandboxSpec) -> Processes:
+    async def processes(self, spec: SandboxSpec) -> Processes:
         scripted = ScriptedSandbox({"sh": [exited(0, "hello\n")], "bash": [exited(3, "hello\n")]})
-        return await scripted.open(cell)
+        return await scripted.open(spec)
 
     @pytest.fixture
-    def command(self, cell: SandboxSpec) -> object:
-        return lambda code: command_in(cell, "bash" if code else "sh", "-c", f"echo hello; exit {code}")
+    def command(self, spec: SandboxSpec) -> object:
+        return lambda code: command_in(spec, "bash" if code else "sh", "-c", f"echo hello; exit {code}")
 
 
-async def test_two_cells_with_the_same_gate_get_ports_of_their_own(sandbox: Sandbox, cell: SandboxSpec) -> None:
+async def test_two_cells_with_the_same_gate_get_ports_of_their_own(sandbox: Sandbox, spec: SandboxSpec) -> None:
     async def never(_reader: object, _writer: object) -> None:
         raise AssertionError
 
     def gated(run: str) -> SandboxSpec:
-        gate = EgressPort(name="model", port=3129, serve=never)
-        return SandboxSpec(run=run, folder=cell.folder, tree=cell.tree, home=cell.home, gates=(gate,))
+        egress_port = EgressPort(name="model", port=3129, serve=never)
+        return SandboxSpec(run=run, folder=spec.folder, tree=spec.tree, home=spec.home, egress_ports=(egress_port,))
 
     async with opened(sandbox, gated("one")) as one, opened(sandbox, gated("two")) as two:
         assert one.ports["model"] != two.ports["model"]
 
 
-async def test_a_double_tells_of_walls_that_nobody_closed(cell: SandboxSpec) -> None:
+async def test_a_double_tells_of_walls_that_nobody_closed(spec: SandboxSpec) -> None:
     scripted = ScriptedSandbox({"true": [exited(0, "")]})
-    walls = await scripted.open(cell)
-    command: Command = command_in(cell, "true")
-    await walls.run(command, unheard)
+    handle = await scripted.open(spec)
+    command: Command = command_in(spec, "true")
+    await handle.run(command, unheard)
     with pytest.raises(UnexpectedStep, match="never closed"):
         scripted.finish()
-    await walls.close()
+    await handle.close()
     scripted.finish()
     with pytest.raises(UnexpectedStep, match="closed"):
-        await walls.run(command, unheard)
+        await handle.run(command, unheard)

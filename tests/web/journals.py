@@ -33,7 +33,7 @@ def turn(number: int, prompt: str = "Make tea.", reply: str = "Done.") -> list[t
         told.IterationStarted(**where, model="sonnet", prompt_from="prompts/work.md", prompt=prompt),
         told.ToolUsed(**where, tool="Edit", target="tea.py"),
         told.AgentOutput(**where, stream="stdout", text=f"output of {number}"),
-        told.GateUsed(**where, gate="network", verdict="denied", target="evil.example:443"),
+        told.EgressUsed(**where, port="network", verdict="denied", target="evil.example:443"),
         told.ReplyReceived(**where, text=reply, usage=usage),
         told.IterationFinished(
             **where, intent="next", verdict="complete", reason="it holds", usage=usage, seconds=2.0,

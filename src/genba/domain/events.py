@@ -84,10 +84,10 @@ class ToolUsed(_Event, frozen=True, kw_only=True, tag="tool_used"):
     target: str = ""
 
 
-class GateUsed(_Event, frozen=True, kw_only=True, tag="gate_used"):
+class EgressUsed(_Event, frozen=True, kw_only=True, tag="egress_used"):
     """The instance asked for a way out of its walls, and was let through or not. Told once for each target."""
 
-    gate: str
+    port: str
     verdict: str
     target: str
     detail: str = ""
@@ -231,7 +231,7 @@ Event = (
     | AgentOutput
     | OutputLeftOut
     | ToolUsed
-    | GateUsed
+    | EgressUsed
     | AgentEnded
     | ReplyReceived
     | AskRetried

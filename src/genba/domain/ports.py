@@ -99,7 +99,7 @@ class Sandbox(Protocol):
         """Why this kind cannot be used on this machine; empty when it can."""
         ...
 
-    async def open(self, cell: SandboxSpec) -> SandboxHandle: ...
+    async def open(self, spec: SandboxSpec) -> SandboxHandle: ...
 
 
 class WorkingTrees(Protocol):
@@ -229,10 +229,10 @@ class History(Protocol):
 class Checkouts(Protocol):
     """Clean checkouts to verify in: no agent has ever seen one of them."""
 
-    async def open(self, commit: str, over: tuple[tuple[str, str], ...] = (), walls: bool = True) -> str:
+    async def open(self, commit: str, over: tuple[tuple[str, str], ...] = (), sandboxed: bool = True) -> str:
         """A folder for the files of a commit; `over` lays other blobs over it, as (path, blob).
 
-        Without `walls` nothing is mounted for what runs there. Nothing runs before the first `renew`.
+        Without `sandboxed` nothing is mounted for what runs there. Nothing runs before the first `renew`.
         """
         ...
 

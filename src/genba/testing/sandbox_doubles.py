@@ -13,33 +13,33 @@ class ScriptedSandbox:
 
     def __init__(self, exits: dict[str, Sequence[Exit]], problem: str = "") -> None:
         self.processes = ScriptedProcesses(exits)
-        self.cells: list[SandboxSpec] = []
-        self.open_walls = 0
+        self.specs: list[SandboxSpec] = []
+        self.open_handles = 0
         self._problem = problem
 
     def problem(self) -> str:
         return self._problem
 
-    async def open(self, cell: SandboxSpec) -> "ScriptedWalls":
+    async def open(self, spec: SandboxSpec) -> "ScriptedHandle":
         if self._problem:
             raise UsageError(self._problem)
-        self.cells.append(cell)
-        self.open_walls += 1
-        return ScriptedWalls(self, cell)
+        self.specs.append(spec)
+        self.open_handles += 1
+        return ScriptedHandle(self, spec)
 
     def finish(self) -> None:
         self.processes.finish()
-        if self.open_walls:
-            raise UnexpectedStep(f"{self.open_walls} walls were never closed")
+        if self.open_handles:
+            raise UnexpectedStep(f"{self.open_handles} walls were never closed")
 
 
-class ScriptedWalls:
+class ScriptedHandle:
     """One cell. Its gates have the ports that it asked for, and nobody behind them."""
 
-    def __init__(self, sandbox: ScriptedSandbox, cell: SandboxSpec) -> None:
+    def __init__(self, sandbox: ScriptedSandbox, spec: SandboxSpec) -> None:
         self.sandbox = sandbox
-        self.cell = cell
-        self.ports = {gate.name: gate.port for gate in cell.gates}
+        self.spec = spec
+        self.ports = {egress_port.name: egress_port.port for egress_port in spec.egress_ports}
         self.closed = False
 
     async def run(self, command: Command, heard: OutputListener) -> Exit:
@@ -51,5 +51,5 @@ class ScriptedWalls:
         return await self.sandbox.processes.sweep(mark)
 
     async def close(self) -> None:
-        self.sandbox.open_walls -= 0 if self.closed else 1
+        self.sandbox.open_handles -= 0 if self.closed else 1
         self.closed = True

@@ -130,11 +130,11 @@ REFUSED_CALLS: dict[str, tuple[tuple[int, ...], str]] = {
 
 
 async def calls_in(
-    sandbox: Sandbox, cell: SandboxSpec, calls: dict[str, tuple[tuple[int, ...], str]]
+    sandbox: Sandbox, spec: SandboxSpec, calls: dict[str, tuple[tuple[int, ...], str]]
 ) -> dict[str, str]:
     """What the kernel answers to each call, made by a process of its own."""
     lines = "".join(f"{name} {' '.join(map(str, words))}\n" for name, (words, _) in calls.items())
-    done = await run_in(sandbox, cell, "python3", "-c", _CALLS, stdin=lines)
+    done = await run_in(sandbox, spec, "python3", "-c", _CALLS, stdin=lines)
     assert done.code == 0, done.stderr
     pairs = (line.partition(" ") for line in done.stdout.splitlines())
     return {name: answer for name, _, answer in pairs}
@@ -145,64 +145,64 @@ class IntegritySuite:
 
     @pytest.mark.parametrize("forgery", FORGERIES)
     async def test_tested_code_cannot_forge_its_exit_code(
-        self, sandbox: Sandbox, cell: SandboxSpec, forgery: str
+        self, sandbox: Sandbox, spec: SandboxSpec, forgery: str
     ) -> None:
-        done = await run_in(sandbox, cell, "python3", "-c", FORGERIES_SCRIPT, forgery)
+        done = await run_in(sandbox, spec, "python3", "-c", FORGERIES_SCRIPT, forgery)
         assert (done.ending, done.code, done.stdout) == (Ending.EXITED, 9, ""), done
 
     async def test_tested_code_cannot_rewrite_the_shell_that_it_runs_in(
-        self, sandbox: Sandbox, cell: SandboxSpec
+        self, sandbox: Sandbox, spec: SandboxSpec
     ) -> None:
-        done = await run_in(sandbox, cell, "sh", "-c", 'python3 -c "$1"; exit 9', "sh", MEMORY_SCRIPT)
+        done = await run_in(sandbox, spec, "sh", "-c", 'python3 -c "$1"; exit 9', "sh", MEMORY_SCRIPT)
         assert (done.ending, done.code, done.stdout) == (Ending.EXITED, 9, "")
 
     async def test_files_are_written_and_moved_in_every_place_of_the_cell(
-        self, sandbox: Sandbox, cell: SandboxSpec
+        self, sandbox: Sandbox, spec: SandboxSpec
     ) -> None:
         line = (
             'cd "$1" && mkdir a b && echo x >a/f && mv a/f b/g && mv b a/ && cat a/b/g && echo y >/dev/null && rm -r a'
         )
-        for place in (cell.tree, cell.home, "/tmp"):  # noqa: S108  (inside)
-            done = await run_in(sandbox, cell, "sh", "-c", line, "sh", place)
+        for place in (spec.tree, spec.home, "/tmp"):  # noqa: S108  (inside)
+            done = await run_in(sandbox, spec, "sh", "-c", line, "sh", place)
             assert (done.code, done.stdout, done.stderr) == (0, "x\n", "")
 
     async def test_a_command_inherits_its_three_streams_and_nothing_else(
-        self, sandbox: Sandbox, cell: SandboxSpec
+        self, sandbox: Sandbox, spec: SandboxSpec
     ) -> None:
-        done = await run_in(sandbox, cell, "sh", "-c", "ls /proc/$$/fd; ls -l /proc/1/fd 2>/dev/null | grep -c eventfd")
+        done = await run_in(sandbox, spec, "sh", "-c", "ls /proc/$$/fd; ls -l /proc/1/fd 2>/dev/null | grep -c eventfd")
         assert set(done.stdout.split()) <= {"0", "1", "2", "10"}
 
     async def test_the_process_that_reports_an_exit_code_is_not_inside(
-        self, sandbox: Sandbox, cell: SandboxSpec
+        self, sandbox: Sandbox, spec: SandboxSpec
     ) -> None:
         script = "import os; print(os.getppid(), [name for name in os.listdir('/proc') if name.isdigit()])"
-        done = await run_in(sandbox, cell, "python3", "-c", script)
+        done = await run_in(sandbox, spec, "python3", "-c", script)
         parent, _, others = done.stdout.partition(" ")
         assert parent == "0"
         assert len(ast.literal_eval(others)) <= 3  # the command, and what collects orphans
 
-    async def test_orphans_are_collected(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
+    async def test_orphans_are_collected(self, sandbox: Sandbox, spec: SandboxSpec) -> None:
         script = """
             for i in 1 2 3 4 5; do (sleep 0.1 &) ; done; sleep 0.5
             cat /proc/[0-9]*/stat | grep -c ') Z '
         """
-        assert (await run_in(sandbox, cell, "sh", "-c", script)).stdout == "0\n"
+        assert (await run_in(sandbox, spec, "sh", "-c", script)).stdout == "0\n"
 
-    async def test_dangerous_system_calls_are_refused(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
-        refused = await calls_in(sandbox, cell, REFUSED_CALLS)
+    async def test_dangerous_system_calls_are_refused(self, sandbox: Sandbox, spec: SandboxSpec) -> None:
+        refused = await calls_in(sandbox, spec, REFUSED_CALLS)
         assert refused == {name: answer for name, (_, answer) in REFUSED_CALLS.items()}
 
-    async def test_ptrace_is_permitted_where_the_project_allows_it(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
+    async def test_ptrace_is_permitted_where_the_project_allows_it(self, sandbox: Sandbox, spec: SandboxSpec) -> None:
         tried = {name: REFUSED_CALLS[name] for name in ("ptrace", "process_vm_readv", "pidfd_getfd", "unshare")}
-        traced = await calls_in(sandbox, msgspec.structs.replace(cell, allow_ptrace=True), tried)
+        traced = await calls_in(sandbox, msgspec.structs.replace(spec, allow_ptrace=True), tried)
         assert traced == {"ptrace": "done", "process_vm_readv": "done", "pidfd_getfd": "EPERM", "unshare": "EPERM"}
         for forgery in FORGERIES:
             done = await run_in(
-                sandbox, msgspec.structs.replace(cell, allow_ptrace=True), "python3", "-c", FORGERIES_SCRIPT, forgery
+                sandbox, msgspec.structs.replace(spec, allow_ptrace=True), "python3", "-c", FORGERIES_SCRIPT, forgery
             )
             assert done.code not in (0,)
 
-    async def test_ordinary_programs_notice_no_filter(self, sandbox: Sandbox, cell: SandboxSpec) -> None:
+    async def test_ordinary_programs_notice_no_filter(self, sandbox: Sandbox, spec: SandboxSpec) -> None:
         script = """
             import asyncio, multiprocessing, socket, subprocess, threading
             threads = [threading.Thread(target=lambda: None) for _ in range(4)]
@@ -215,5 +215,5 @@ class IntegritySuite:
             with multiprocessing.get_context("fork").Pool(2) as pool: assert pool.map(abs, [-1, -2]) == [1, 2]
             print("fine")
         """
-        done = await run_in(sandbox, cell, "python3", "-c", textwrap.dedent(script))
+        done = await run_in(sandbox, spec, "python3", "-c", textwrap.dedent(script))
         assert (done.stdout, done.stderr) == ("fine\n", "")

@@ -26,7 +26,7 @@ _HALF_DONE = (
 _TEMPORARY = re.compile(
     r"genba/landing\.json|genba/(index|registering)-.*|genba/(checkouts|trash)/.+|genba/.*\.new|genba/goals/\..*|genba/secrets/.+"
     r"|genba/runs/[^/]+/workflow\.\d+|genba/runs/.*/(request\.\d+|credential(\.\d+)?)"
-    r"|genba/cells/[^/]+/(fresh-|old-).*|info/exclude\.\d+"
+    r"|genba/private/[^/]+/(fresh-|old-).*|info/exclude\.\d+"
 )
 """Drafts of files, and a secret that nobody has taken."""
 _SHARED = ("genba-ports-", f"genba-{os.getuid()}")
@@ -108,7 +108,7 @@ def _in_trees(repository: Repository, waits: set[int]) -> Iterator[str]:
         elif not tree.is_dir():
             yield f"git knows the working tree {tree}, which is not there"
     own = repository.folder / "genba"
-    for place in (*_inside(repository.root / ".worktrees"), *_inside(own / "cells")):
+    for place in (*_inside(repository.root / ".worktrees"), *_inside(own / "private")):
         if place.name not in known:
             yield f"the folder {place}, which belongs to no working tree"
     for record in _inside(own / "trees"):

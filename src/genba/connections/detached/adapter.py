@@ -95,7 +95,7 @@ class DetachedAdapter:
     def __init__(
         self,
         posting: Posting,
-        nursery: ForkServerClient,
+        fork_server: ForkServerClient,
         processes: Processes,
         emit: Callable[[Event], None],
         workspace: Workspace | None = None,
@@ -105,7 +105,7 @@ class DetachedAdapter:
         over: Callable[[], Awaitable[bool]] | None = None,
     ) -> None:
         self.posting = posting
-        self.nursery = nursery
+        self.fork_server = fork_server
         self.processes = processes
         """What ends the processes that a dead supervisor left, wherever they are."""
         self.emit = emit
@@ -134,7 +134,7 @@ class DetachedAdapter:
             folder=str(Path(self.posting.folder) / "asks"),
             environment={},
             processes=self.processes,
-            walled=self.posting.kind.has_walls,
+            sandboxed=self.posting.kind.is_sandboxed,
         )
 
     async def start(self, session: AgentSession) -> AgentInstance:
@@ -222,8 +222,8 @@ class DetachedAdapter:
 
     async def _start(self, question: Question) -> Holder | None:
         """Ask for a supervisor. Once that is under way it is waited for, so that nobody is started unseen."""
-        adapter, walls = self.posting.adapter, self.posting.kind.has_walls
-        starting = asyncio.ensure_future(asyncio.to_thread(self.nursery.start, question.path, adapter, walls))
+        adapter, sandboxed = self.posting.adapter, self.posting.kind.is_sandboxed
+        starting = asyncio.ensure_future(asyncio.to_thread(self.fork_server.start, question.path, adapter, sandboxed))
         try:
             return (await asyncio.shield(starting)).holder
         except asyncio.CancelledError:
@@ -241,7 +241,7 @@ class DetachedAdapter:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(_POLL_SECONDS if ended.is_seen else _QUICK_POLL_SECONDS):
                         await ended.wait()
-        _bury(holder)
+        _reap(holder)
 
     async def _end_others(self, question: Question) -> None:
         """A run has one working tree: whoever still works there on another question is ended first."""
@@ -311,7 +311,7 @@ def _pidfd(holder: Holder) -> int | None:
     return descriptor
 
 
-def _bury(holder: Holder | None) -> None:
+def _reap(holder: Holder | None) -> None:
     """A supervisor whose nursery died may have become a child of this process."""
     if holder is not None and not holder.is_alive():
         with contextlib.suppress(OSError):
@@ -349,5 +349,5 @@ def _told_to_end(question: Question, number: signal.Signals, seconds: float) -> 
         if time.monotonic() > deadline:
             return False
         time.sleep(_QUICK_POLL_SECONDS)
-    _bury(result)
+    _reap(result)
     return True

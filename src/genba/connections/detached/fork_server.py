@@ -36,7 +36,7 @@ _POLL_SECONDS = 0.005
 _LOOK_AGAIN_SECONDS = 1.0
 
 
-class ForkingNursery:
+class ForkServer:
     def __init__(self, line: socket.socket, supervise: Supervise, load: Load) -> None:
         self.line = line
         self.supervise = supervise
@@ -82,15 +82,15 @@ class ForkingNursery:
                 return False
         return bool(chunk)
 
-    def _start(self, birth: SpawnRequest) -> SpawnResult:
+    def _start(self, request: SpawnRequest) -> SpawnResult:
         try:
             with contextlib.suppress(Exception):  # what cannot be loaded is told by the supervisor that needs it
-                self.load(birth)
-            return self._fork(Question(Path(birth.folder)))
+                self.load(request)
+            return self._fork(Question(Path(request.folder)))
         except DiskFullError:
             return SpawnResult(full=True)
         except OSError as error:
-            return SpawnResult(full=is_disk_full(error), error=f"{error.strerror}: {birth.folder}")
+            return SpawnResult(full=is_disk_full(error), error=f"{error.strerror}: {request.folder}")
 
     def _fork(self, question: Question) -> SpawnResult:
         """The lock is taken before the fork and left to the child: from the first moment on there is just one."""
@@ -137,7 +137,7 @@ class ForkingNursery:
         """Bury supervisors that ended, and end what dead ones left; True when something would not go."""
         deadline = time.monotonic() + _KILLING_SECONDS
         while True:
-            self._bury()
+            self._reap()
             strangers = _children() - self.supervisors
             if not strangers or time.monotonic() > deadline:
                 return bool(strangers)
@@ -146,7 +146,7 @@ class ForkingNursery:
                     os.kill(process, signal.SIGKILL)
             time.sleep(_POLL_SECONDS)
 
-    def _bury(self) -> None:
+    def _reap(self) -> None:
         with contextlib.suppress(ChildProcessError):
             while process := os.waitpid(-1, os.WNOHANG)[0]:
                 self.supervisors.discard(process)

@@ -30,7 +30,7 @@ class SpawnRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     folder: str
     adapter: str = ""
     """The kind of agent, to be loaded once for all that follow."""
-    walls: bool = False
+    sandboxed: bool = False
     """Whether it lives behind walls; what they need to know of this machine is found out once."""
 
 
@@ -63,9 +63,9 @@ class ForkServerClient:
         with self._turn:
             self._opened()
 
-    def start(self, folder: Path, adapter: str = "", walls: bool = False) -> SpawnResult:
+    def start(self, folder: Path, adapter: str = "", sandboxed: bool = False) -> SpawnResult:
         """Have a supervisor started, unless there is one. Safe to repeat: the lock of the question lets in only one."""
-        asked = msgspec.json.encode(SpawnRequest(folder=str(folder), adapter=adapter, walls=walls)) + b"\n"
+        asked = msgspec.json.encode(SpawnRequest(folder=str(folder), adapter=adapter, sandboxed=sandboxed)) + b"\n"
         with self._turn:
             for _ in range(_TRIES):
                 result = self._ask(asked)
@@ -130,12 +130,12 @@ class ForkServerClient:
 
 
 def _read(told: bytes, folder: Path) -> SpawnResult:
-    born = reader(SpawnResult).decode(told)
-    if born.full:
+    result = reader(SpawnResult).decode(told)
+    if result.full:
         raise disk_full(folder)
-    if born.error:
-        raise AgentUnavailable(f"the agent's supervisor cannot be started: {born.error}")
-    return born
+    if result.error:
+        raise AgentUnavailable(f"the agent's supervisor cannot be started: {result.error}")
+    return result
 
 
 def _let_go(process: "subprocess.Popen[bytes]") -> None:

@@ -17,31 +17,31 @@ class Verdict(StrEnum):
     """It was allowed, and could not be done: the other side was not there, or did not speak HTTP."""
 
 
-class GateEvent(msgspec.Struct, frozen=True, kw_only=True):
+class EgressEvent(msgspec.Struct, frozen=True, kw_only=True):
     """A decision of a gate. It never holds a key, a word or a part of a message."""
 
-    gate: str
+    port: str
     verdict: Verdict
     target: str
     """`host:port`."""
     detail: str = ""
 
 
-Told = Callable[[GateEvent], None]
+Told = Callable[[EgressEvent], None]
 
 
 class AccessLog:
     """Tells each decision of a gate once, and counts how often it was taken."""
 
-    def __init__(self, gate: str, told: Told) -> None:
-        self.gate = gate
-        self.counts: dict[GateEvent, int] = {}
+    def __init__(self, port: str, told: Told) -> None:
+        self.port = port
+        self.counts: dict[EgressEvent, int] = {}
         self._told = told
 
     def note(self, verdict: Verdict, target: str, detail: str = "") -> None:
-        event = GateEvent(gate=self.gate, verdict=verdict, target=_printable(target), detail=detail)
+        event = EgressEvent(port=self.port, verdict=verdict, target=_printable(target), detail=detail)
         if event not in self.counts and len(self.counts) >= _MOST_EVENTS:
-            event = GateEvent(gate=self.gate, verdict=verdict, target="", detail="more than can be told one by one")
+            event = EgressEvent(port=self.port, verdict=verdict, target="", detail="more than can be told one by one")
         first = event not in self.counts
         self.counts[event] = self.counts.get(event, 0) + 1
         if first:

@@ -12,7 +12,7 @@ import msgspec
 
 from genba.domain.decoding import fitted, reader
 from genba.domain.errors import DiskFullError, is_disk_full
-from genba.domain.events import AgentOutput, Event, GateUsed, Notice, OutputLeftOut, ToolUsed
+from genba.domain.events import AgentOutput, EgressUsed, Event, Notice, OutputLeftOut, ToolUsed
 from genba.domain.long_text import shortened
 from genba.domain.redaction import OutputRedactor, Redactor
 
@@ -32,7 +32,7 @@ _SHORT_TEXT, _SHORTEST_TEXT = 2000, 200
 """Characters of a text in a journal that is long, and in one that is too long."""
 _WHOLE = frozenset({"state", "workspace", "started"})
 """What a resumed run needs as it was."""
-_OF_AGENTS = (AgentOutput, OutputLeftOut, ToolUsed, GateUsed)
+_OF_AGENTS = (AgentOutput, OutputLeftOut, ToolUsed, EgressUsed)
 _PRINTED = b'{"event":"agent_output"'
 
 

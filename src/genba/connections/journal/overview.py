@@ -14,7 +14,7 @@ from genba.domain.decoding import reader
 from genba.domain.views.session import EgressLine, IterationLine, SessionFacts, ToolCount
 
 _MOST_ITERATIONS = 500
-_MOST_GATES = 200
+_MAX_EGRESS = 200
 _MOST_TOOLS = 40
 _MOST_REPLIES = 20
 _MOST_GOALS = 20
@@ -61,7 +61,7 @@ class _Line(msgspec.Struct):
     started: "_Line | None" = None
     prompt_from: str = ""
     tool: str = ""
-    gate: str = ""
+    port: str = ""
     verdict: str = ""
     target: str = ""
     detail: Any = ""
@@ -152,7 +152,7 @@ class JournalOverview:
             self._facts,
             iterations=tuple(turn.line() for turn in self._turns),
             iterations_total=self._total,
-            gates=tuple(self._gates),
+            egress=tuple(self._egress),
             tools=_counts(self._tools),
             input_tokens=self._spent[0],
             output_tokens=self._spent[1],
@@ -242,7 +242,7 @@ class JournalOverview:
             name = line.tool[:80] if line.tool in counts or len(counts) < _MOST_TOOLS else "others"
             counts[name] += 1
 
-    def _gate(self, line: _Line, _: int) -> None:
+    def _egress_used(self, line: _Line, _: int) -> None:
         result = str(line.detail)[:300]
         self._gates.append(
             EgressLine(gate=line.gate, verdict=line.verdict, target=line.target[:300], detail=result, time=line.time)
@@ -273,7 +273,7 @@ _READERS = {
     "reply_refused": JournalOverview._again,
     "ask_retried": JournalOverview._again,
     "tool_used": JournalOverview._tool,
-    "gate_used": JournalOverview._gate,
+    "egress_used": JournalOverview._egress_used,
     "goal_checked": JournalOverview._goal,
     "verification_finished": JournalOverview._verified,
     "run_ended": JournalOverview._ended,

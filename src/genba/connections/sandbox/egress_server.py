@@ -15,17 +15,17 @@ class Gatekeeper:
         self._servers: list[asyncio.Server] = []
         self._talks: set[asyncio.Task[None]] = set()
 
-    async def open(self, gate: EgressPort, door: socket.socket) -> None:
+    async def open(self, egress_port: EgressPort, door: socket.socket) -> None:
         """Serve a gate at a listening socket, which from now on belongs to the gatekeeper."""
-        self._servers.append(await asyncio.start_server(partial(self._welcome, gate), sock=door))
+        self._servers.append(await asyncio.start_server(partial(self._welcome, egress_port), sock=door))
 
-    async def open_on_loopback(self, gates: tuple[EgressPort, ...]) -> dict[str, int]:
+    async def open_on_loopback(self, egress_ports: tuple[EgressPort, ...]) -> dict[str, int]:
         """Open gates on the loopback of this machine; says the free port that each got."""
         ports = {}
-        for gate in gates:
+        for egress_port in egress_ports:
             door = socket.create_server(("127.0.0.1", 0))
-            ports[gate.name] = door.getsockname()[1]
-            await self.open(gate, door)
+            ports[egress_port.name] = door.getsockname()[1]
+            await self.open(egress_port, door)
         return ports
 
     async def close(self) -> None:
@@ -38,12 +38,12 @@ class Gatekeeper:
             talk.cancel()
         await asyncio.gather(*talks, return_exceptions=True)
 
-    def _welcome(self, gate: EgressPort, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _welcome(self, egress_port: EgressPort, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         plain = writer.get_extra_info("socket")
         if plain is not None and plain.family == socket.AF_INET:
             # Small pieces go at once. asyncio sees to it only for sockets that were made with their protocol named.
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        talk = asyncio.get_running_loop().create_task(_talk(gate, reader, writer))
+        talk = asyncio.get_running_loop().create_task(_talk(egress_port, reader, writer))
         self._talks.add(talk)
         talk.add_done_callback(self._part)
 
@@ -54,10 +54,10 @@ class Gatekeeper:
             talk.get_loop().call_exception_handler(values)
 
 
-async def _talk(gate: EgressPort, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _talk(egress_port: EgressPort, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """A client that goes away in the middle of a sentence is no error of the gate's."""
     with contextlib.suppress(ConnectionError):
         try:
-            await gate.serve(reader, writer)
+            await egress_port.serve(reader, writer)
         finally:
             writer.close()

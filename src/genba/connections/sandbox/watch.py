@@ -102,14 +102,14 @@ class Watch:
         return [f"/proc/{first}/root/proc/{name}" for name in names if name.isdigit()]
 
 
-def disk_of(cell: SandboxSpec) -> DiskWatch | None:
+def disk_of(spec: SandboxSpec) -> DiskWatch | None:
     """The watch over what a cell writes, in all of its commands together."""
-    if cell.limits.disk_mb is None and cell.limits.files is None:
+    if spec.limits.disk_mb is None and spec.limits.files is None:
         return None
-    tree = cell.overlay.upper if cell.overlay is not None else cell.tree
-    home = cell.home_overlay.upper if cell.home_overlay is not None else cell.home
-    bound = (bind.source for bind in cell.binds if bind.writable and not bind.source.startswith(f"{cell.tree}/"))
-    return DiskWatch((tree, home, *cell.writable, *bound), cell.limits.disk_mb, cell.limits.files)
+    tree = spec.overlay.upper if spec.overlay is not None else spec.tree
+    home = spec.home_overlay.upper if spec.home_overlay is not None else spec.home
+    bound = (bind.source for bind in spec.binds if bind.writable and not bind.source.startswith(f"{spec.tree}/"))
+    return DiskWatch((tree, home, *spec.writable, *bound), spec.limits.disk_mb, spec.limits.files)
 
 
 def _facts(file: str) -> dict[str, int]:

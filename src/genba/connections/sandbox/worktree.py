@@ -22,26 +22,26 @@ class WorktreeSandbox:
     def problem(self) -> str:
         return ""
 
-    async def open(self, cell: SandboxSpec) -> "Unsandboxed":
+    async def open(self, spec: SandboxSpec) -> "Unsandboxed":
         gatekeeper = Gatekeeper()
-        return Unsandboxed(self.processes, cell, gatekeeper, await gatekeeper.open_on_loopback(cell.gates))
+        return Unsandboxed(self.processes, spec, gatekeeper, await gatekeeper.open_on_loopback(spec.egress_ports))
 
 
 class Unsandboxed:
     """What stands where there are no walls."""
 
     def __init__(
-        self, processes: Processes, cell: SandboxSpec, gatekeeper: Gatekeeper, ports: Mapping[str, int]
+        self, processes: Processes, spec: SandboxSpec, gatekeeper: Gatekeeper, ports: Mapping[str, int]
     ) -> None:
         self.processes = processes
-        self.cell = cell
+        self.spec = spec
         self.gatekeeper = gatekeeper
         self.ports = ports
         self.running: list[str] = []
         """The marks of commands that have not ended."""
 
     async def run(self, command: Command, heard: OutputListener) -> Exit:
-        at_home = {**command.environment, "HOME": self.cell.home}
+        at_home = {**command.environment, "HOME": self.spec.home}
         self.running.append(command.mark)
         try:
             return await self.processes.run(msgspec.structs.replace(command, environment=at_home), heard)

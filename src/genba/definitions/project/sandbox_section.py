@@ -161,7 +161,7 @@ def wider(ceiling: MaximumLimits, own: AgentSandbox, file: str) -> Iterator[Prob
     """Everything in which an agent asks for more than the project gives."""
     project, at = ceiling.sandbox, "runner.sandbox"
     hint = f"sandbox in {ceiling.source} sets the most that an agent may have"
-    if own.kind is SandboxKind.WORKTREE and project.kind is not None and project.kind.has_walls:
+    if own.kind is SandboxKind.WORKTREE and project.kind is not None and project.kind.is_sandboxed:
         yield Problem(file, f"{at}.kind", f'"{own.kind}" has no walls, and the project\'s "{project.kind}" has', hint)
     if own.network is not None and own.network.width > project.network.width:
         yield Problem(file, f"{at}.network", f'"{own.network}" is wider than the project\'s "{project.network}"', hint)

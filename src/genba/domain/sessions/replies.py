@@ -104,7 +104,7 @@ class AgentSession(msgspec.Struct, frozen=True, kw_only=True):
     """What starts the instance, inside its walls where there are any."""
     home: str = ""
     """The private HOME of this session; it lasts as long as the run can be resumed."""
-    walled: bool = False
+    sandboxed: bool = False
     model_url: str = ""
     """Where the model is asked; empty: where the tool itself knows."""
     model_key: str = ""

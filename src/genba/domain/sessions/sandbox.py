@@ -17,7 +17,7 @@ class SandboxKind(StrEnum):
     PODMAN = "podman"
 
     @property
-    def has_walls(self) -> bool:
+    def is_sandboxed(self) -> bool:
         return self is not SandboxKind.WORKTREE
 
 
@@ -129,7 +129,7 @@ class SandboxSpec(msgspec.Struct, frozen=True, kw_only=True):
     """What is mounted at `tree`, where it is no plain folder."""
     home_overlay: Overlay | None = None
     """What is mounted at `home`, where it is no plain folder."""
-    gates: tuple[EgressPort, ...] = ()
+    egress_ports: tuple[EgressPort, ...] = ()
     limits: SandboxLimits = SandboxLimits()
     image: str = ""
     """The image of a container; empty: the host's own system folders, read-only."""

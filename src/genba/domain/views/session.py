@@ -48,7 +48,7 @@ class ToolCount(msgspec.Struct, frozen=True, kw_only=True):
 class EgressLine(msgspec.Struct, frozen=True, kw_only=True):
     """A way out of its walls that an instance asked for."""
 
-    gate: str
+    port: str
     verdict: str
     target: str
     detail: str = ""

@@ -70,7 +70,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     setup: Words | None = None
     setup_timeout_seconds: float = 900
     environment: dict[str, str] = {}
-    walls: bool = True
+    sandboxed: bool = True
     """Whether commands are run behind walls, where the project has any."""
     network: Network | None = None
     """What goals can reach in a sandbox; None: what the agents of the project can."""
@@ -121,7 +121,7 @@ class BaseRules(msgspec.Struct, frozen=True):
             setup=rules.verification.setup or self.detected.setup,
             setup_timeout_seconds=rules.verification.setup_timeout_seconds,
             environment=rules.verification.environment,
-            walls=rules.verification.walls,
+            sandboxed=rules.verification.walls,
             network=rules.verification.network,
             setup_network=rules.verification.setup_network or rules.verification.network or Network.FULL,
             base=self.base,

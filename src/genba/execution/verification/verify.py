@@ -250,7 +250,7 @@ class _Checking:
 
     async def _opened(self, commit: str, over: tuple[tuple[str, str], ...]) -> str:
         """A new checkout with what its commands need."""
-        folder = await self.verifier.checkouts.open(commit, over, self.policy.walls)
+        folder = await self.verifier.checkouts.open(commit, over, self.policy.sandboxed)
         try:
             await self._set_up(folder, commit)
         except BaseException:
@@ -293,7 +293,7 @@ class _Checking:
         parts.append(msgspec.json.encode(msgspec.structs.replace(goal, required=True)).decode())
         parts.append(msgspec.json.encode(self.policy.environment, order="sorted").decode())
         network = f"network={self.policy.network} setup={self.policy.setup_network}"
-        parts.append(f"walls={self.policy.walls} {network}")
+        parts.append(f"walls={self.policy.sandboxed} {network}")
         run = (*_commands(goal), *filter(None, (getattr(goal, "serve", None), self.policy.setup)))
         parts.append(await self.verifier.tools(self.policy, run))
         if isinstance(goal, NoSecrets | TestAdded | CustomScript):  # a script may ask git for its history

@@ -57,8 +57,8 @@ def sentence(event: Event) -> str:  # noqa: PLR0912  (one line for each kind of 
             return f"action {kind}: {handler}"
         case told.ActionRefused(type=kind, reason=reason):
             return f"action {kind} is refused: {reason}"
-        case told.GateUsed(gate=gate, verdict=verdict, target=target, detail=detail):
-            return f"{gate} {verdict}: {target}" + (f" ({detail})" if detail else "")
+        case told.EgressUsed(port=port, verdict=verdict, target=target, detail=detail):
+            return f"{port} {verdict}: {target}" + (f" ({detail})" if detail else "")
         case told.CheckFinished(result=result):
             return _checked(f"check {result.name}", result.status, result.detail)
         case told.GoalChecked(goal=goal, result=result):

@@ -128,10 +128,10 @@ def _parent_proxy(environment: Mapping[str, str]) -> tuple[Finding, ...]:
     if unused := unused_parent(environment):
         message = f"{unused} is set, and sandboxes do not use it: Genba checks every address itself"
         install = f"where nothing else leads out: export {PARENT_VARIABLE}=environment"
-        return (Finding(area="walls", name="parent proxy", detail=message, install=install),)
+        return (Finding(area="sandbox", name="parent proxy", detail=message, install=install),)
     if opted_in(environment):
         message = f"{PARENT_VARIABLE} is set: sandboxes leave through a proxy that looks names up by itself"
-        return (Finding(area="walls", name="parent proxy", detail=message),)
+        return (Finding(area="sandbox", name="parent proxy", detail=message),)
     return ()
 
 
@@ -329,7 +329,7 @@ async def _walls(
     The engines are asked before any trial begins: what ends with a trial takes along children that it does not know.
     """
     settings = context.project.file.sandbox if context is not None else SandboxSettings()
-    kinds = [kind for kind in SandboxKind if kind.has_walls]
+    kinds = [kind for kind in SandboxKind if kind.is_sandboxed]
     asked = await asyncio.gather(*(asyncio.to_thread(_asked, kind, processes, settings) for kind in kinds))
     readable = readable_folders(None, settings.read, environment)
     trials = (
@@ -344,13 +344,13 @@ def _asked(kind: SandboxKind, processes: Processes, settings: SandboxSettings) -
     try:
         sandbox = make(kind, processes, settings.options)
     except GenbaError as error:
-        return _missing("walls", str(kind), error.message, error.hint or "")
+        return _missing("sandbox", str(kind), error.message, error.hint or "")
     problem = sandbox.problem()
     program, missing, install = problem.partition(_NOT_INSTALLED)
     if missing:
-        return _missing("walls", str(kind), f"{program} is not installed", install)
+        return _missing("sandbox", str(kind), f"{program} is not installed", install)
     detail, _, start = problem.partition(_START)
-    return _missing("walls", str(kind), detail, start) if problem else sandbox
+    return _missing("sandbox", str(kind), detail, start) if problem else sandbox
 
 
 async def _known(found: Finding) -> Finding:
@@ -374,8 +374,8 @@ async def _tried(
         image = settings.image if is_container else ""
         trial = await try_sandbox(kind, sandbox, place, readable, image=image, overlay=layers)
     if trial.problem:
-        return _missing("walls", str(kind), trial.problem, trial.remedy)
-    return Finding(area="walls", name=str(kind), detail="works")
+        return _missing("sandbox", str(kind), trial.problem, trial.remedy)
+    return Finding(area="sandbox", name=str(kind), detail="works")
 
 
 def _can_overlay(place: Path) -> bool:
@@ -396,12 +396,12 @@ def _sandbox(
         works = tried.health is Health.FINE
         return (SandboxKind.BUBBLEWRAP, "", ()) if works else (SandboxKind.WORKTREE, tried.detail, ())
     if named not in list(SandboxKind):
-        return SandboxKind.WORKTREE, "", (_wrong("walls", where, f'"{named[:80]}" is no kind of sandbox', ""),)
+        return SandboxKind.WORKTREE, "", (_wrong("sandbox", where, f'"{named[:80]}" is no kind of sandbox', ""),)
     kind = SandboxKind(named)
-    tried = by_kind.get(kind, Finding(area="walls", name=kind, detail=""))
+    tried = by_kind.get(kind, Finding(area="sandbox", name=kind, detail=""))
     if tried.health is Health.FINE:
         return kind, "", ()
-    return kind, "", (_wrong("walls", where, f"{kind} is chosen: {tried.detail}", tried.install),)
+    return kind, "", (_wrong("sandbox", where, f"{kind} is chosen: {tried.detail}", tried.install),)
 
 
 def _abilities(context: ProjectContext | None) -> tuple[Finding, ...]:
@@ -413,12 +413,12 @@ def _abilities(context: ProjectContext | None) -> tuple[Finding, ...]:
     limited = sorted(group.folders)
     group.remove()
     message = f"{', '.join(limited)} by control groups" if limited else "watched: there are no control groups to use"
-    limits = Finding(area="walls", name="limits", detail=message)
+    limits = Finding(area="sandbox", name="limits", detail=message)
     with removed_afterwards(tempfile.gettempdir(), "genba-doctor-") as folder:
         problem = overlay_problem(context.layout.common if context is not None else folder)
     if problem:
-        return limits, _missing("walls", "overlay", f"{problem}; large working trees are plain checkouts", "")
-    return limits, Finding(area="walls", name="overlay", detail="large working trees are layers over a template")
+        return limits, _missing("sandbox", "overlay", f"{problem}; large working trees are plain checkouts", "")
+    return limits, Finding(area="sandbox", name="overlay", detail="large working trees are layers over a template")
 
 
 async def _project(folder: Path) -> tuple[ProjectContext | None, tuple[Finding, ...]]:

@@ -179,7 +179,7 @@ class ProjectContext(application.ProjectContext):
             action_handlers=action_handlers,
             quarters=keeper.open,
             sandbox=str(choice.kind),
-            network=str(definition.quarters.network) if choice.kind.has_walls else "",
+            network=str(definition.quarters.network) if choice.kind.is_sandboxed else "",
             fallen_back=choice.fallen_back,
             **self._reviewing(plan),
             **self._judging(plan, redactor, choice.kind, keeper.sandbox),
@@ -235,7 +235,7 @@ class ProjectContext(application.ProjectContext):
             ignored=self._ignored,
             environment=self._environment(plan),
             emit=emit,
-            parts=getattr(trees, "cell_parts", None),
+            parts=getattr(trees, "private_binds", None),
             clear=partial(clear_locks, self.layout),
         )
         return keeper, trees
@@ -350,7 +350,7 @@ class ProjectContext(application.ProjectContext):
 
     def _sandbox(self, kind: SandboxKind, adapter: Any, definition: AgentDefinition) -> Sandbox | None:
         """What raises the walls; None where there are none, and no gate that would need them."""
-        if not kind.has_walls and not hasattr(adapter, "provider"):
+        if not kind.is_sandboxed and not hasattr(adapter, "provider"):
             return None
         load_ahead(passed_on(os.environ, *self.layout.folders))
         return make(kind, self.processes, definition.quarters.options)
@@ -361,22 +361,22 @@ class ProjectContext(application.ProjectContext):
             return self.processes
         from genba.wiring.sandbox.goal_commands import EnclosedSweeps  # noqa: PLC0415  (only walls need it)
 
-        return EnclosedSweeps(sandbox, self.processes, folder / "walls")
+        return EnclosedSweeps(sandbox, self.processes, folder / "sandbox")
 
     def _trees(self, kind: SandboxKind, sandbox: Sandbox | None, plan: RunPlan) -> Any:
         """Behind walls an agent gets a repository of its own; without them, a plain working tree."""
-        if not kind.has_walls or sandbox is None:
+        if not kind.is_sandboxed or sandbox is None:
             return GitWorkingTrees(self.layout)
         from genba.connections.git.private.bundles import BundleLimits  # noqa: PLC0415  (only walls need it)
-        from genba.connections.git.private.sandboxed_worktrees import WalledTrees  # noqa: PLC0415
+        from genba.connections.git.private.sandboxed_worktrees import SandboxedWorktrees  # noqa: PLC0415
 
         definition = plan.definition
         # A layer is mounted by one at a time: not for an instance whose work is looked at while it lives.
         overlays = kind is SandboxKind.BUBBLEWRAP and not looks_at_files(definition) and not definition.state_driven
         # A bundle has a size of its own that it may have, however little the agent may write.
-        limits = BundleLimits(walls=msgspec.structs.replace(definition.quarters.limits, disk_mb=None))
+        limits = BundleLimits(sandbox_limits=msgspec.structs.replace(definition.quarters.limits, disk_mb=None))
         identity = agent_identity(definition, plan.issue)
-        return WalledTrees(self.layout, sandbox, overlays=overlays, limits=limits, identity=identity)
+        return SandboxedWorktrees(self.layout, sandbox, overlays=overlays, limits=limits, identity=identity)
 
     async def _ignored(self, names: tuple[str, ...]) -> frozenset[str]:
         """Which of these paths of the user's checkout git ignores."""
@@ -390,7 +390,7 @@ class ProjectContext(application.ProjectContext):
         self, kind: SandboxKind, sandbox: Sandbox | None = None, agent: AgentEnvironment | None = None
     ) -> GoalSandbox | None:
         """The sandbox of the commands of goals, with the network of an agent; None where the kind has none."""
-        if not kind.has_walls:
+        if not kind.is_sandboxed:
             return None
         from genba.wiring.verification.verifier import GoalSandbox  # noqa: PLC0415  (see examination)
 

@@ -61,13 +61,13 @@ async def try_sandbox(
 ) -> Trial:
     """Open the sandbox as a session does, and report the first step that fails. Leaves nothing in the folder."""
     with removed_afterwards(folder, "trial-") as place:
-        cell, reached = _cell(place, readable, image, overlay)
+        spec, reached = _spec(place, readable, image, overlay)
         try:
-            walls = await sandbox.open(cell)
+            handle = await sandbox.open(spec)
             try:
-                done = await walls.run(_command(cell), _unheard)
+                done = await handle.run(_command(spec), _unheard)
             finally:
-                await walls.close()
+                await handle.close()
         except GenbaError as error:
             return Trial(error.message, error.hint or "")
         except OSError as error:
@@ -75,44 +75,44 @@ async def try_sandbox(
         return _result(done, bool(reached))
 
 
-def _cell(place: Path, readable: tuple[str, ...], image: str, overlay: bool) -> tuple[SandboxSpec, list[str]]:
+def _spec(place: Path, readable: tuple[str, ...], image: str, overlay: bool) -> tuple[SandboxSpec, list[str]]:
     reached: list[str] = []
 
     async def serve(_reader: Any, writer: Any) -> None:
         reached.append("reached")
         writer.write(b"HTTP/1.0 204 No Content\r\n\r\n")
 
-    for name in ("tree", "home", "walls", *(("lower", "upper", "work") if overlay else ())):
+    for name in ("tree", "home", "sandbox", *(("lower", "upper", "work") if overlay else ())):
         (place / name).mkdir(mode=0o700)
     (place / "beside").write_text("secret\n", "utf-8")
     layers = Overlay(lower=str(place / "lower"), upper=str(place / "upper"), work=str(place / "work"))
     limits = LimitsOfWalls()
-    cell = SandboxSpec(
+    spec = SandboxSpec(
         run=place.name,
-        folder=str(place / "walls"),
+        folder=str(place / "sandbox"),
         tree=str(place / "tree"),
         home=str(place / "home"),
         readable=readable,
         overlay=layers if overlay else None,
-        gates=(EgressPort(name="trial", port=_PORT, serve=serve),),
+        egress_ports=(EgressPort(name="trial", port=_PORT, serve=serve),),
         limits=SandboxLimits(
             memory_mb=limits.memory_mb, processes=limits.processes, disk_mb=limits.disk_mb, files=limits.files
         ),
         image=image,
     )
-    return cell, reached
+    return spec, reached
 
 
-def _command(cell: SandboxSpec) -> Command:
-    beside = shlex.quote(str(Path(cell.tree).parent / "beside"))
+def _command(spec: SandboxSpec) -> Command:
+    beside = shlex.quote(str(Path(spec.tree).parent / "beside"))
     script = _SCRIPT.format(beside=beside, python=shlex.quote(sys.executable), port=_PORT, code=_CODE)
     return Command(
         argv=("sh", "-c", script),
-        workdir=cell.tree,
+        workdir=spec.tree,
         environment={"PATH": os.environ.get("PATH", os.defpath)},
         timeout_seconds=_SECONDS,
         idle_seconds=_SECONDS,
-        mark=f"doctor-{os.getpid()}-{cell.run}",
+        mark=f"doctor-{os.getpid()}-{spec.run}",
     )
 
 

@@ -13,7 +13,7 @@ import msgspec
 from genba.connections.private_folders import make_private_folder
 from genba.definitions.agent.definition import AgentDefinition
 from genba.definitions.agent.state_driven import SERVER
-from genba.domain.events import Event, GateUsed, Notice
+from genba.domain.events import EgressUsed, Event, Notice
 from genba.domain.ports import Processes, Sandbox
 from genba.domain.sessions.replies import AgentSession
 from genba.domain.sessions.sandbox import (
@@ -31,8 +31,8 @@ from genba.domain.sessions.workspaces import Workspace
 from genba.wiring.sandbox.worktree_setup import Ignored, making_ready
 
 if TYPE_CHECKING:
-    from genba.connections.egress.events import GateEvent
-    from genba.connections.git.private.private_repositories import CellParts
+    from genba.connections.egress.events import EgressEvent
+    from genba.connections.git.private.private_repositories import PrivateBinds
 
 PROXY, _MODEL, _WORKFLOW = "proxy", "model", "workflow"
 PROXY_PORT, _MODEL_PORT, _WORKFLOW_PORT = 3128, 3129, 3130
@@ -70,7 +70,7 @@ class AgentEnvironmentKeeper:
         ignored: Ignored,
         environment: Mapping[str, str],
         emit: Callable[[Event], None],
-        parts: Callable[[Workspace], CellParts] | None,
+        parts: Callable[[Workspace], PrivateBinds] | None,
         clear: Callable[[Workspace], Sequence[str]] = lambda _workspace: (),
     ) -> None:
         self.definition = definition
@@ -105,7 +105,7 @@ class AgentEnvironmentKeeper:
             environment=environment,
             processes=self.processes,
             home=str(home),
-            walled=self.kind.has_walls,
+            sandboxed=self.kind.is_sandboxed,
         )
         with making_ready(self.plan, self.folder, self.top, self.ignored) as ready:
             session = msgspec.structs.replace(session, environment={**environment, **ready.variables})
@@ -114,15 +114,15 @@ class AgentEnvironmentKeeper:
                     await ready.set_up(session)
                     yield bare
                 return
-            inside, gates = self._gates(session)
-            walls = await self.sandbox.open(self.cell(workspace, gates))
+            inside, egress_ports = self._egress_ports(session)
+            handle = await self.sandbox.open(self.spec(workspace, egress_ports))
             try:
-                session = _reached_by(inside, walls.ports)
-                session = msgspec.structs.replace(session, processes=walls)
+                session = _reached_by(inside, handle.ports)
+                session = msgspec.structs.replace(session, processes=handle)
                 await ready.set_up(session)
-                yield self._can_ask(session, walls.ports)
+                yield self._can_ask(session, handle.ports)
             finally:
-                await walls.close()
+                await handle.close()
 
     @asynccontextmanager
     async def _without_walls(self, session: AgentSession) -> AsyncIterator[AgentSession]:
@@ -153,7 +153,7 @@ class AgentEnvironmentKeeper:
 
     def clear(self) -> None:
         """Let the private HOME of a run that is over go, in the background: nobody will resume it."""
-        places = [self.folder / name for name in ("home", "walls") if (self.folder / name).is_dir()]
+        places = [self.folder / name for name in ("home", "sandbox") if (self.folder / name).is_dir()]
         if any(next(place.iterdir(), None) is not None for place in places):
             from genba.connections.git.worktrees.trash import delete_later  # noqa: PLC0415  (only where there is something)
 
@@ -169,16 +169,16 @@ class AgentEnvironmentKeeper:
         return path
 
     def _environment(self, home: Path) -> dict[str, str]:
-        return walled_environment(self.environment, str(home)) if self.kind.has_walls else self.environment
+        return walled_environment(self.environment, str(home)) if self.kind.is_sandboxed else self.environment
 
-    def cell(self, workspace: Workspace, gates: tuple[EgressPort, ...] = ()) -> SandboxSpec:
+    def spec(self, workspace: Workspace, egress_ports: tuple[EgressPort, ...] = ()) -> SandboxSpec:
         """What an instance in this workspace can see and write."""
         from genba.wiring.sandbox.readable_paths import readable_folders  # noqa: PLC0415  (only walls need it)
 
         parts = self.parts(workspace) if self.parts is not None else None
         return SandboxSpec(
             run=workspace.run,
-            folder=str(self._folder("walls")),
+            folder=str(self._folder("sandbox")),
             tree=workspace.path,
             home=str(self._folder("home")),
             writable=(str(self._folder("asks")),),
@@ -188,43 +188,43 @@ class AgentEnvironmentKeeper:
             ),
             binds=parts.binds if parts is not None else (),
             overlay=parts.overlay if parts is not None else None,
-            gates=gates,
+            egress_ports=egress_ports,
             limits=self.plan.limits,
             image=self.plan.image,
             allow_ptrace=self.plan.allow_ptrace,
         )
 
-    def _gates(self, session: AgentSession) -> tuple[AgentSession, tuple[EgressPort, ...]]:
+    def _egress_ports(self, session: AgentSession) -> tuple[AgentSession, tuple[EgressPort, ...]]:
         """The ways out that the plan allows, and what the session knows of them."""
-        gates: list[EgressPort] = [self._way_to_ask(self.workflow)] if self.workflow is not None else []
+        egress_ports: list[EgressPort] = [self._way_to_ask(self.workflow)] if self.workflow is not None else []
         allow = list(self.plan.allow)
         provider = self._provider()
         if provider is not None:
             key = _key(provider)
             if self.plan.credentials is Credentials.BROKER and key:
-                gate, word = self._broker(provider, key)
-                gates.append(gate)
+                egress_port, word = self._broker(provider, key)
+                egress_ports.append(egress_port)
                 session = msgspec.structs.replace(session, model_url="", model_key=word)
             else:
                 held = key if self.plan.credentials is Credentials.ENV else ""
                 session = msgspec.structs.replace(session, model_url=provider.url, model_key=held)
                 host, port = _address_of(provider.url)
-                if host in LOOPBACK and self.kind.has_walls:  # a model of this machine, which no proxy leads to
-                    gates.append(self._forward(host, port))
+                if host in LOOPBACK and self.kind.is_sandboxed:  # a model of this machine, which no proxy leads to
+                    egress_ports.append(self._forward(host, port))
                 else:
                     allow.append(f"{host}:{port}")
         servers = self._servers()
         session = msgspec.structs.replace(session, mcp=servers)
-        if not self.kind.has_walls:
-            return session, tuple(gates)
+        if not self.kind.is_sandboxed:
+            return session, tuple(egress_ports)
         for host, port in dict.fromkeys(_address_of(server.url) for server in servers if server.url):
             if host in LOOPBACK:
-                gates.append(self._forward(host, port))
+                egress_ports.append(self._forward(host, port))
             elif host:
                 allow.append(f"{host}:{port}")
         if self.plan.network is not Network.NONE:
-            gates.append(self._proxy(tuple(dict.fromkeys(allow))))
-        return session, _apart(gates)
+            egress_ports.append(self._proxy(tuple(dict.fromkeys(allow))))
+        return session, _apart(egress_ports)
 
     def _provider(self) -> Provider | None:
         look = getattr(self.adapter, "provider", None)
@@ -277,10 +277,10 @@ class AgentEnvironmentKeeper:
 
         return EgressPort(name=_WORKFLOW, port=_WORKFLOW_PORT, serve=WhenAsked(make, now=False).serve)
 
-    def _told(self, event: GateEvent) -> None:
-        if event.gate == _MODEL and event.verdict == "allowed":
+    def _told(self, event: EgressEvent) -> None:
+        if event.port == _MODEL and event.verdict == "allowed":
             return  # every question goes there; the replies tell of it
-        self.emit(GateUsed(gate=event.gate, verdict=event.verdict, target=event.target, detail=event.detail))
+        self.emit(EgressUsed(port=event.port, verdict=event.verdict, target=event.target, detail=event.detail))
 
 
 class WhenAsked:
@@ -339,17 +339,17 @@ def loopback_address(port: int) -> str:
     return f"http://127.0.0.1:{port}"
 
 
-def _apart(gates: list[EgressPort]) -> tuple[EgressPort, ...]:
+def _apart(egress_ports: list[EgressPort]) -> tuple[EgressPort, ...]:
     """Each gate on a port of its own: a server keeps the one that its address names, and the others give way."""
     own = (PROXY, _MODEL, _WORKFLOW)
-    taken = {gate.port for gate in gates if gate.name not in own}
+    taken = {egress_port.port for egress_port in egress_ports if egress_port.name not in own}
     placed = []
-    for gate in gates:
-        port = gate.port
-        while gate.name in own and port in taken:
+    for egress_port in egress_ports:
+        port = egress_port.port
+        while egress_port.name in own and port in taken:
             port += 10
         taken.add(port)
-        placed.append(msgspec.structs.replace(gate, port=port))
+        placed.append(msgspec.structs.replace(egress_port, port=port))
     return tuple(placed)
 
 

@@ -24,10 +24,10 @@ from genba.wiring.sandbox.agent_environment import PROXY, PROXY_PORT, WhenAsked,
 from genba.wiring.sandbox.readable_paths import readable_folders
 
 if TYPE_CHECKING:
-    from genba.connections.egress.events import GateEvent
+    from genba.connections.egress.events import EgressEvent
     from genba.connections.git.private.views import View
 
-CellFor = Callable[[Command], SandboxSpec | None]
+SpecFor = Callable[[Command], SandboxSpec | None]
 ViewOf = Callable[[str], "View | None"]
 _NAMED = 5
 """Hosts that one line names."""
@@ -36,27 +36,27 @@ _NAMED = 5
 class EnclosedCommands:
     """Runs each command behind walls of its own; one that needs none, as it is."""
 
-    def __init__(self, sandbox: Sandbox, processes: Processes, cell_for: CellFor) -> None:
+    def __init__(self, sandbox: Sandbox, processes: Processes, spec_for: SpecFor) -> None:
         self.sandbox = sandbox
         self.processes = processes
-        self.cell_for = cell_for
+        self.spec_for = spec_for
         self._open: set[SandboxHandle] = set()
 
     async def run(self, command: Command, heard: OutputListener) -> Exit:
-        cell = self.cell_for(command)
-        if cell is None:
+        spec = self.spec_for(command)
+        if spec is None:
             return await self.processes.run(command, heard)
-        walls = await self.sandbox.open(cell)
-        self._open.add(walls)
+        handle = await self.sandbox.open(spec)
+        self._open.add(handle)
         try:
-            environment = inside(command.environment, cell.home, walls.ports)
-            return await walls.run(msgspec.structs.replace(command, environment=environment), heard)
+            environment = inside(command.environment, spec.home, handle.ports)
+            return await handle.run(msgspec.structs.replace(command, environment=environment), heard)
         finally:
-            self._open.discard(walls)
-            await asyncio.shield(walls.close())
+            self._open.discard(handle)
+            await asyncio.shield(handle.close())
 
     async def sweep(self, mark: str) -> int:
-        ended = [await walls.sweep(mark) for walls in tuple(self._open)]
+        ended = [await handle.sweep(mark) for handle in tuple(self._open)]
         return sum(ended) + await self.processes.sweep(mark)
 
 
@@ -74,11 +74,11 @@ class EnclosedSweeps:
     async def sweep(self, mark: str) -> int:
         make_private_folder(self.folder)
         place = str(self.folder)
-        walls = await self.sandbox.open(SandboxSpec(run=mark, folder=place, tree=place, home=place))
+        handle = await self.sandbox.open(SandboxSpec(run=mark, folder=place, tree=place, home=place))
         try:
-            return await walls.sweep(mark)
+            return await handle.sweep(mark)
         finally:
-            await walls.close()
+            await handle.close()
 
 
 class OwnTemporaryFolder:
@@ -99,7 +99,7 @@ class OwnTemporaryFolder:
         return await self.processes.sweep(mark)
 
 
-class CheckoutCells:
+class CheckoutSpecs:
     """The cells of clean checkouts: one for each view of them, with a HOME that goes away with it."""
 
     def __init__(
@@ -109,7 +109,7 @@ class CheckoutCells:
         networks: GoalNetworks,
         environment: Mapping[str, str],
         view_of: ViewOf,
-        told: Callable[[GateEvent], None],
+        told: Callable[[EgressEvent], None],
     ) -> None:
         self.limits = quarters.limits
         self.image = quarters.image
@@ -121,7 +121,7 @@ class CheckoutCells:
         self.objects = str(layout.common / "objects")
         self.readable = readable_folders(None, quarters.read, environment)
 
-    def cell(self, command: Command) -> SandboxSpec | None:
+    def spec(self, command: Command) -> SandboxSpec | None:
         """The cell around a command in a checkout; None for what Genba runs elsewhere for itself."""
         workdir = Path(command.workdir)
         if not workdir.is_relative_to(self.root):
@@ -129,7 +129,7 @@ class CheckoutCells:
         view = self.view_of(command.workdir)
         if view is None:
             raise UnrecoverableError(f"{workdir} is no checkout that commands can run in")
-        folder = Path(view.tree).parent / "walls"
+        folder = Path(view.tree).parent / "sandbox"
         folder.mkdir(mode=0o700, exist_ok=True)
         return SandboxSpec(
             run=command.mark,
@@ -141,14 +141,14 @@ class CheckoutCells:
             writable=(view.reports,),
             readable=self.readable,
             binds=(Bind(source=view.objects, target=self.objects), *view.read_only),
-            gates=self._gates(self.networks.setup if view.setup else self.networks.goals),
+            egress_ports=self._egress_ports(self.networks.setup if view.setup else self.networks.goals),
             limits=self.limits,
             image=self.image,
             allow_ptrace=self.allow_ptrace,
             entry=command.entry,
         )
 
-    def _gates(self, reach: Reach) -> tuple[EgressPort, ...]:
+    def _egress_ports(self, reach: Reach) -> tuple[EgressPort, ...]:
         if reach.network is Network.NONE:
             return ()
 
@@ -177,7 +177,7 @@ class GoalNetworks(msgspec.Struct, frozen=True, kw_only=True):
 class NetworkNoted:
     """Runs goals, and adds to each result what its commands asked of the network, and what that answered."""
 
-    def __init__(self, runner: GoalRunner, used: list[GateEvent]) -> None:
+    def __init__(self, runner: GoalRunner, used: list[EgressEvent]) -> None:
         self.runner = runner
         self.used = used
         """What the gates of the commands tell; one goal runs at a time."""
@@ -188,7 +188,7 @@ class NetworkNoted:
         return with_network(result, tuple(self.used)) if self.used else result
 
 
-def with_network(result: CheckResult, used: tuple[GateEvent, ...]) -> CheckResult:
+def with_network(result: CheckResult, used: tuple[EgressEvent, ...]) -> CheckResult:
     """A result with what its commands reached in its log; one that did not pass names the hosts that were denied."""
     lines = [f"{event.verdict}  {event.target or 'a request'}{_because(event)}" for event in used]
     output = "\n\n".join(part for part in (result.output, "network:\n" + "\n".join(lines)) if part)
@@ -200,7 +200,7 @@ def with_network(result: CheckResult, used: tuple[GateEvent, ...]) -> CheckResul
     return msgspec.structs.replace(result, output=output, detail=detail)
 
 
-def _because(event: GateEvent) -> str:
+def _because(event: EgressEvent) -> str:
     return f": {event.detail}" if event.detail else ""
 
 

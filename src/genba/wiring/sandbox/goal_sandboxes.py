@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def fence_for(context: ProjectContext, maker: Maker) -> GoalSandbox | None:
     """The sandbox of the goals that check some work; None where neither the project nor its maker has one."""
     own = _quarters(context, maker.agent)
-    kinds = (kind for kind in _kinds(context, maker, own) if kind is not None and kind.has_walls)
+    kinds = (kind for kind in _kinds(context, maker, own) if kind is not None and kind.is_sandboxed)
     return context.fence(next(kinds, SandboxKind.WORKTREE), agent=own)
 
 

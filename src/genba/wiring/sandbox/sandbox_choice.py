@@ -40,7 +40,7 @@ def choose(definition: AgentDefinition, layout: RepositoryLayout, processes: Pro
     isolated = definition.file.runner.execution.worktree.enabled
     choice = _chosen(wanted, isolated, layout, processes, definition)
     if (
-        not choice.kind.has_walls
+        not choice.kind.is_sandboxed
         and definition.widest_permission is PermissionMode.BYPASS_PERMISSIONS
         and not accepts_risk
     ):
@@ -59,7 +59,7 @@ def _chosen(
     definition: AgentDefinition,
 ) -> Choice:
     if not isolated:
-        if wanted is not None and wanted.has_walls:
+        if wanted is not None and wanted.is_sandboxed:
             message = f"{wanted} needs a working tree of its own: runner.execution.worktree.enabled is false"
             source = definition.sources.get("runner.execution.worktree.enabled", definition.sources["name"])
             raise ConfigurationError((Problem(source, "runner.execution.worktree.enabled", message),))

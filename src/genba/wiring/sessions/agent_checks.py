@@ -33,11 +33,11 @@ class LazyChecks:
     def _around(self, workspace: Workspace) -> Processes:
         """What runs a check in a working tree: behind the walls of its agent, since it runs what the agent wrote."""
         sandbox = self.keeper.sandbox
-        if sandbox is None or not self.keeper.kind.has_walls:
+        if sandbox is None or not self.keeper.kind.is_sandboxed:
             return self.processes
         from genba.wiring.sandbox.goal_commands import EnclosedCommands  # noqa: PLC0415  (only walls need it)
 
-        return EnclosedCommands(sandbox, self.processes, lambda _command: self.keeper.cell(workspace))
+        return EnclosedCommands(sandbox, self.processes, lambda _command: self.keeper.spec(workspace))
 
 
 def looks_at_files(definition: AgentDefinition) -> bool:

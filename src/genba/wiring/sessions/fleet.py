@@ -82,7 +82,7 @@ class Fleet:
         self.on_board = on_board
         self.settings: FleetSettings = context.project.fleet
         self.gate = ProviderGate(board, self.settings.work.patience_seconds)
-        self.nursery = nursery_of(context.layout)
+        self.fork_server = fork_server_of(context.layout)
         self.file = SettingsFile(context.layout.top)
         self.proving = Proving(context, board)
         self.crew: ProjectAgentPool | None = None
@@ -121,12 +121,14 @@ class Fleet:
         watch = Watch(looking, "", slots, context.project.name or context.layout.main.name, listener)
         fleet = cls(context, board, watch, on_board)
         watch.listener = heard_by_fleet(context, listener, fleet.picture)
-        loading = asyncio.create_task(asyncio.to_thread(fleet.nursery.open))  # on another core, while the engine loads
+        loading = asyncio.create_task(
+            asyncio.to_thread(fleet.fork_server.open)
+        )  # on another core, while the engine loads
         try:
             engine = await fleet._engine(executor, slots)
         except BaseException:
             await asyncio.gather(loading, return_exceptions=True)
-            fleet.nursery.close()
+            fleet.fork_server.close()
             raise
         try:
             await loading
@@ -140,7 +142,7 @@ class Fleet:
             await engine.close()
             if fleet.server is not None:
                 await asyncio.to_thread(fleet.server.close)
-            fleet.nursery.close()
+            fleet.fork_server.close()
             await asyncio.to_thread(fleet.looking.leave, engine.executor, "parked")
             await fleet._tidy()
 
@@ -283,7 +285,9 @@ class Fleet:
     def _live_parts(self) -> LiveParts:
         if self.parts is None:
             share = SessionSharing.of(self.context)
-            self.parts = LiveParts(self.context, self.board, self.nursery, self.gate, self.watch, self._accepts, share)
+            self.parts = LiveParts(
+                self.context, self.board, self.fork_server, self.gate, self.watch, self._accepts, share
+            )
         return self.parts
 
     async def _answer(self, door: Door, executor: str) -> None:

@@ -10,7 +10,7 @@ import socket
 import sys
 
 from genba.connections.agents.catalogue import ADAPTERS, adapter_class
-from genba.connections.detached.fork_server import ForkingNursery
+from genba.connections.detached.fork_server import ForkServer
 from genba.connections.detached.fork_server_client import SpawnRequest
 from genba.connections.detached.job_dir import Request
 from genba.connections.detached.results import Result
@@ -49,14 +49,14 @@ def main() -> None:
     for kind in (Request, Result, RunMemory):
         reader(kind)  # how a type is read is found out once
     without_tokens("")  # so is what it looks for
-    ForkingNursery(line, supervise, _load).serve()
+    ForkServer(line, supervise, _load).serve()
 
 
 def _load(birth: SpawnRequest) -> None:
     """Built-in kinds only: nobody knows what those of other packages do when they are loaded."""
     if birth.adapter in ADAPTERS:
         reader(adapter_class(birth.adapter).settings_type)
-    if birth.walls:
+    if birth.sandboxed:
         _look_around()
 
 

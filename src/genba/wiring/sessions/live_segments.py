@@ -83,7 +83,7 @@ class LiveParts:
         self,
         context: ProjectContext,
         board: FleetBoard,
-        nursery: ForkServerClient,
+        fork_server: ForkServerClient,
         gate: ProviderGate,
         watch: Watch,
         accepts: Accepts,
@@ -91,7 +91,7 @@ class LiveParts:
     ) -> None:
         self.context = context
         self.board = board
-        self.nursery = nursery
+        self.fork_server = fork_server
         self.gate = gate
         self.watch = watch
         self.accepts = accepts
@@ -203,7 +203,7 @@ class DressedPart:
         adapter = detached(
             context.layout,
             keeper,
-            self.parts.nursery,
+            self.parts.fork_server,
             processes,
             world.journal.emit,
             run=order.run,

@@ -42,7 +42,7 @@ _LOOKS_PER_GRACE = 5
 _FULL_DISK = 74
 
 
-def nursery_of(layout: RepositoryLayout) -> ForkServerClient:
+def fork_server_of(layout: RepositoryLayout) -> ForkServerClient:
     """The nursery of this worker. It is started when it is first needed, or by `open`."""
     argv = (sys.executable, "-P", "-m", "genba.wiring.sessions.fork_server")
     return ForkServerClient(argv, layout.own / "nursery.log")
@@ -51,7 +51,7 @@ def nursery_of(layout: RepositoryLayout) -> ForkServerClient:
 def detached(
     layout: RepositoryLayout,
     keeper: AgentEnvironmentKeeper,
-    nursery: ForkServerClient,
+    fork_server: ForkServerClient,
     processes: Processes,
     emit: Callable[[Event], None],
     *,
@@ -76,7 +76,9 @@ def detached(
         grace_seconds=grace_seconds,
         workflow=workflow,
     )
-    return DetachedAdapter(posting, nursery, processes, emit, end_orphans=end_orphans, credential=credential, over=over)
+    return DetachedAdapter(
+        posting, fork_server, processes, emit, end_orphans=end_orphans, credential=credential, over=over
+    )
 
 
 def sparing(layout: RepositoryLayout, processes: Processes) -> DetachedProcesses:

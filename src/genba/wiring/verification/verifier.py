@@ -36,7 +36,7 @@ from genba.execution.verification.policy import Policy
 from genba.execution.verification.verify import Verifier
 
 if TYPE_CHECKING:
-    from genba.connections.egress.events import GateEvent
+    from genba.connections.egress.events import EgressEvent
 
 _RULES = "tests are counted"
 """What results are judged by: kept results of older rules do not count."""
@@ -96,16 +96,16 @@ def verifier(
     def runner_for(policy: Policy) -> GoalRunner:
         variables = {**environment, **policy.environment, **known_as}
         installed = None if policy.setup else layout.main  # a setup installs the commit itself
-        if fence is None or not policy.walls:
+        if fence is None or not policy.sandboxed:
             own = OwnTemporaryFolder(processes, checkouts.view)
             return engine(layout, own, variables, checkouts, repository=installed)
-        used: list[GateEvent] = []
+        used: list[EgressEvent] = []
         around = fence.around(policy, processes, checkouts, used.append)
         return NetworkNoted(engine(layout, around, variables, checkouts, True, installed), used)
 
     async def tools(policy: Policy, commands: tuple[Words, ...]) -> str:
         found = await asyncio.to_thread(identity, commands, {**environment, **policy.environment})
-        return f"{found}\n{await fence.image()}" if fence is not None and policy.walls else found
+        return f"{found}\n{await fence.image()}" if fence is not None and policy.sandboxed else found
 
     return Verifier(
         history=GitHistory(layout.git),
@@ -173,10 +173,10 @@ class GoalSandbox:
         return await self.sandbox.image_id(self.settings.image)
 
     def around(
-        self, policy: Policy, processes: Processes, checkouts: GitCheckouts, told: Callable[[GateEvent], None]
+        self, policy: Policy, processes: Processes, checkouts: GitCheckouts, told: Callable[[EgressEvent], None]
     ) -> Processes:
         from genba.wiring.sandbox.goal_commands import (  # noqa: PLC0415  (see above)
-            CheckoutCells,
+            CheckoutSpecs,
             EnclosedCommands,
             GoalNetworks,
             Reach,
@@ -188,8 +188,8 @@ class GoalSandbox:
             setup=Reach(policy.setup_network, project.allow),
         )
         seen = passed_on(os.environ, *self.layout.folders)
-        cells = CheckoutCells(self.layout, own, networks, seen, checkouts.view, told)
-        return EnclosedCommands(self.sandbox, processes, cells.cell)
+        specs = CheckoutSpecs(self.layout, own, networks, seen, checkouts.view, told)
+        return EnclosedCommands(self.sandbox, processes, specs.spec)
 
 
 def fingerprint(environment: dict[str, str]) -> str:

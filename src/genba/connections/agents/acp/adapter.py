@@ -107,7 +107,7 @@ class AcpAdapter(CommandLineAdapter):
         servers = self._servers(session)
         environment = {**session.environment, **self._environment(session, servers)}
         marks = Marks(heard)
-        turn = Turn(ask, session.workdir, session.walled, servers, marks)
+        turn = Turn(ask, session.workdir, session.sandboxed, servers, marks)
         talk = Talk(self._question(session, ask, servers, environment), turn, marks)
         with shot.running():
             done = await session.processes.run(

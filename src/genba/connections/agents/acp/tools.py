@@ -102,7 +102,7 @@ def name_of(call: ToolCall, call_id: str, servers: tuple[McpServer, ...]) -> str
     return _BY_KIND.get(call.kind) or _in_one_word(call.first_title) or "unknown"
 
 
-def may_use(name: str, call: ToolCall, ask: Ask, workdir: str, walled: bool) -> bool:
+def may_use(name: str, call: ToolCall, ask: Ask, workdir: str, sandboxed: bool) -> bool:
     """Whether a call that the agent asks for goes ahead. Nobody is there to be asked, so what is not a yes is a no."""
     listed = ask.allowed_tools
     free = listed is None or not name or is_listed(name, listed)
@@ -115,7 +115,7 @@ def may_use(name: str, call: ToolCall, ask: Ask, workdir: str, walled: bool) -> 
         case PermissionMode.ACCEPT_EDITS:
             if call.kind == "switch_mode" or not free:
                 return False
-            if walled:
+            if sandboxed:
                 return True
             inside = all(_is_inside(place, workdir) for place in call.places)
             return inside and (listed is not None or call.kind in _READING | _WRITING)

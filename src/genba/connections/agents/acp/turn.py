@@ -22,11 +22,11 @@ class Turn:
     """Takes the updates of one turn. Nothing in them is an error by itself, whatever they hold."""
 
     def __init__(
-        self, ask: Ask, workdir: str, walled: bool, servers: tuple[McpServer, ...], heard: OutputListener
+        self, ask: Ask, workdir: str, sandboxed: bool, servers: tuple[McpServer, ...], heard: OutputListener
     ) -> None:
         self.ask = ask
         self.workdir = workdir
-        self.walled = walled
+        self.sandboxed = sandboxed
         self.servers = servers
         self.heard = heard
         self.begun = False
@@ -78,7 +78,7 @@ class Turn:
         known = self._call(result if isinstance(result, dict) else {}, asks=True)
         call, call_id = known if known is not None else (ToolCall(), "")
         name = name_of(call, call_id, self.servers)
-        yes = self.begun and known is not None and may_use(name, call, self.ask, self.workdir, self.walled)
+        yes = self.begun and known is not None and may_use(name, call, self.ask, self.workdir, self.sandboxed)
         call.denied = not yes
         if yes:
             self._tell(call, call_id)

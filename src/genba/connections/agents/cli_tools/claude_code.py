@@ -96,7 +96,7 @@ class ClaudeCodeAdapter(CommandLineAdapter):
             *("--setting-sources", "user", "--add-dir", session.workdir),
             *(("--append-system-prompt-file", str(system)) if system.is_file() else ()),
             *("--resume" if goes_on else "--session-id", conversation),
-            *_permission_words(ask, session.walled, servers),
+            *_permission_words(ask, session.sandboxed, servers),
         ]
         if ask.output_schema is not None:
             prompt = _asked_for(words, ask.output_schema, prompt)
@@ -196,7 +196,7 @@ def _entry(server: McpServer) -> dict[str, Any]:
     return {"type": "stdio", "command": "env", "args": words, "env": dict(server.environment), "alwaysLoad": True}
 
 
-def _permission_words(ask: Ask, walled: bool, servers: tuple[McpServer, ...]) -> list[str]:
+def _permission_words(ask: Ask, sandboxed: bool, servers: tuple[McpServer, ...]) -> list[str]:
     """Exactly the listed tools, and the others removed; without walls, files only in the working tree."""
     words: list[str] = []
     listed = ask.allowed_tools
@@ -210,14 +210,14 @@ def _permission_words(ask: Ask, walled: bool, servers: tuple[McpServer, ...]) ->
             return [*words, "--dangerously-skip-permissions"]
         case PermissionMode.ACCEPT_EDITS:
             mode = "acceptEdits" if listed is None else "dontAsk"
-            yes = _without_asking(listed, walled, servers)
+            yes = _without_asking(listed, sandboxed, servers)
             return [*words, "--permission-mode", mode, *(("--allowedTools", *yes) if yes else ())]
 
 
-def _without_asking(listed: tuple[str, ...] | None, walled: bool, servers: tuple[McpServer, ...]) -> tuple[str, ...]:
+def _without_asking(listed: tuple[str, ...] | None, sandboxed: bool, servers: tuple[McpServer, ...]) -> tuple[str, ...]:
     if listed is None:
-        return (*(_FREE_INSIDE_WALLS if walled else ()), *(f"mcp__{server.name}" for server in servers))
-    return tuple(dict.fromkeys(listed if walled else (_in_tree(tool) for tool in listed)))
+        return (*(_FREE_INSIDE_WALLS if sandboxed else ()), *(f"mcp__{server.name}" for server in servers))
+    return tuple(dict.fromkeys(listed if sandboxed else (_in_tree(tool) for tool in listed)))
 
 
 def _in_tree(tool: str) -> str:

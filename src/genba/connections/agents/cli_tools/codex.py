@@ -100,7 +100,7 @@ class CodexAdapter(CommandLineAdapter):
         files = _Files(session)
         servers = self._servers(session)
         limits = Limits(ask)
-        config: dict[str, Any] = {**_ALWAYS, **_own_model(self.settings, session), **limits.config(session.walled)}
+        config: dict[str, Any] = {**_ALWAYS, **_own_model(self.settings, session), **limits.config(session.sandboxed)}
         config["projects"] = {session.workdir: {"trust_level": "untrusted"}}
         config["shell_environment_policy.exclude"] = sorted(self._secrets(servers))
         if self.settings.reasoning_effort:
@@ -185,10 +185,10 @@ class Limits:
             return None
         return next((tool for tool in self.ask.allowed_tools or () if tool in _READING_TOOLS), "Read")
 
-    def config(self, walled: bool) -> dict[str, Any]:
+    def config(self, sandboxed: bool) -> dict[str, Any]:
         made: dict[str, Any] = {}
         if self.ask.permission_mode is not PermissionMode.BYPASS_PERMISSIONS:
-            made["sandbox_mode"] = self._sandbox(walled)
+            made["sandbox_mode"] = self._sandbox(sandboxed)
         if self.guarded:
             made["hooks.PreToolUse"] = self._hooks()
             made["allow_login_shell"] = False
@@ -211,9 +211,9 @@ class Limits:
         )
         return f"{message}\n\n{rule}" if message else rule
 
-    def _sandbox(self, walled: bool) -> str:
+    def _sandbox(self, sandboxed: bool) -> str:
         """Behind walls there is no second sandbox: its own cannot be built there, and every command would fail."""
-        if walled:
+        if sandboxed:
             return "danger-full-access"
         return "workspace-write" if self.runs or self.edits else "read-only"
 

@@ -139,7 +139,7 @@ class OpenCodeAdapter(CommandLineAdapter):
             "snapshot": False,
             "plugin": [files.plugin(self._secrets(servers), servers).as_uri()],
             "instructions": [files.system_prompt(ask), *(f"{session.workdir}/{n}" for n in ("AGENTS.md", "CLAUDE.md"))],
-            "permission": permissions(ask, session.walled, tuple(server.name for server in servers)),
+            "permission": permissions(ask, session.sandboxed, tuple(server.name for server in servers)),
             "provider": {self.settings.provider.name: self._provider_entry(session, ask)},
             "small_model": self._named_model(ask),
             "mcp": {server.name: self._server_entry(server) for server in servers},
@@ -210,11 +210,11 @@ class OpenCodeAdapter(CommandLineAdapter):
         return {**made, **proxy_variables(session.proxy_url), **own_variables(self.settings, servers)}
 
 
-def permissions(ask: Ask, walled: bool, servers: tuple[str, ...]) -> dict[str, Any]:
+def permissions(ask: Ask, sandboxed: bool, servers: tuple[str, ...]) -> dict[str, Any]:
     """Yes or no to each tool, and never a question: nobody is there to answer it. What has a no is not offered."""
     plans = ask.permission_mode is PermissionMode.PLAN
     listed = None if ask.allowed_tools is None else {tool.partition("(")[0] for tool in ask.allowed_tools}
-    everywhere = walled or ask.permission_mode is PermissionMode.BYPASS_PERMISSIONS
+    everywhere = sandboxed or ask.permission_mode is PermissionMode.BYPASS_PERMISSIONS
     made: dict[str, Any] = {"*": "deny"}
     for name, tool in TOOLS.items():
         allowed = (listed is None or tool in listed) and not (plans and tool in ("Bash", "Edit", "Write", "Task"))

@@ -53,7 +53,7 @@ async def lay_out(git: Git, tree: Path, git_dir: Path, commit: str, *, clean: bo
     settings = await git.settings_of_staging()
     with Bench.made(git, settings, commit) as bench:
         plan = await asyncio.to_thread(_planned, bench, tree, git_dir, commit, clean)
-        overlay = read_overlay(git.git_dir / "genba" / "cells" / git_dir.name)
+        overlay = read_overlay(git.git_dir / "genba" / "private" / git_dir.name)
         if overlay is None:
             await asyncio.to_thread(carry_out, os.fsencode(tree), plan)
         else:

@@ -231,7 +231,7 @@ class Bench:
 
     def differences(self, tree: Path, git_dir: Path, index: ReadIndex) -> Differences:
         walk = TreeWalk(index, self._ignored, self._take_rule)
-        overlay = read_overlay(self.git.git_dir / "genba" / "cells" / git_dir.name)
+        overlay = read_overlay(self.git.git_dir / "genba" / "private" / git_dir.name)
         if overlay is None:
             return walk.plain(os.fsencode(tree))
         return walk.layered(overlay, self._beyond_template(overlay, git_dir))

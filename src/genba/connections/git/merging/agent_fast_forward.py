@@ -26,7 +26,7 @@ def is_of_agent(layout: RepositoryLayout, branch: str, checkout: Path) -> bool:
     if git_dir is None or not git_dir.is_relative_to(layout.common / "worktrees"):
         return False
     record = read_record(layout.tree_record(branch))
-    return layout.cell(git_dir).is_dir() or (record is not None and record.path == str(checkout))
+    return layout.private_dir(git_dir).is_dir() or (record is not None and record.path == str(checkout))
 
 
 class AgentLanding:

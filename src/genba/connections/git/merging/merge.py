@@ -78,7 +78,7 @@ class GitRepository:
         if adopt:
             await self.git.run("update-ref", ref, commit)
             await self.git.run("symbolic-ref", "HEAD", ref, git_dir=git_dir)
-        if is_folder(self.layout.cell(git_dir) / "repository"):
+        if is_folder(self.layout.private_dir(git_dir) / "repository"):
             await send(self.layout, workspace)
         return rescued
 
@@ -163,7 +163,7 @@ class GitRepository:
     async def _left_behind_walls(self, email: str, workspace: Workspace) -> list[str]:
         """The same of branches that the instance made in its private repository."""
         folder = f"{kept_refs(workspace.run)}/heads"
-        if not is_folder(self.layout.cell(workspace.git_dir)) or not self.git.may_have_refs(folder):
+        if not is_folder(self.layout.private_dir(workspace.git_dir)) or not self.git.may_have_refs(folder):
             return []
         from urllib.parse import unquote  # noqa: PLC0415  (only what strayed has such branches)
 

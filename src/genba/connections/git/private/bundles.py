@@ -63,7 +63,7 @@ class BundleLimits(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int = 1024 * 1024 * 1024
     seconds: float = 300.0
     refs: int = 1000
-    walls: SandboxLimits = SandboxLimits()
+    sandbox_limits: SandboxLimits = SandboxLimits()
     """What git may use inside while it makes the bundle."""
 
 
@@ -79,12 +79,12 @@ class _Return(msgspec.Struct, frozen=True, kw_only=True):
     """The folders of the objects that the instance was given; no other object of the user's may be built on."""
 
     @property
-    def cell(self) -> Path:
-        return self.layout.cell(self.workspace.git_dir)
+    def private_dir(self) -> Path:
+        return self.layout.private_dir(self.workspace.git_dir)
 
     @property
     def quarantine(self) -> Path:
-        return self.cell / "quarantine"
+        return self.private_dir / "quarantine"
 
     @property
     def environment(self) -> dict[str, str]:
@@ -105,16 +105,18 @@ async def bring(
 
     `known` are commits that both have; `also` are commits that must arrive too, though no ref names them.
     """
-    cell = layout.cell(workspace.git_dir)
-    outbox, own = cell / "outbox", cell / "given"
+    private_dir = layout.private_dir(workspace.git_dir)
+    outbox, own = private_dir / "outbox", private_dir / "given"
     for folder in (outbox, own):
         await asyncio.to_thread(remove_tree, folder)
     outbox.mkdir(parents=True)
-    make_writable(cell / "repository")
+    make_writable(private_dir / "repository")
     try:
         given = await _given(layout, workspace, known, own)
         returned = _Return(layout=layout, workspace=workspace, known=known, also=also, limits=limits, given=given)
-        little = await asyncio.to_thread(read_loose, cell / "repository", ordinary(layout, cell), known, also)
+        little = await asyncio.to_thread(
+            read_loose, private_dir / "repository", ordinary(layout, private_dir), known, also
+        )
         if little is not None and len(little.refs) <= limits.refs:
             with contextlib.suppress(BoundaryViolationError):  # it may take git to see the whole of it
                 return await _take_little(returned, little)
@@ -129,7 +131,7 @@ async def _given(layout: RepositoryLayout, workspace: Workspace, known: tuple[st
     packs = Packs(layout)
     if await asyncio.to_thread(packs.is_partial):
         return (layout.common / "objects",)  # a partial clone lacks objects that no pack can have
-    borrowed = borrowed_commit(workspace, read_state(layout.cell(workspace.git_dir)))
+    borrowed = borrowed_commit(workspace, read_state(layout.private_dir(workspace.git_dir)))
     given = [await packs.ensure(borrowed)]
     if beyond := tuple(commit for commit in dict.fromkeys(known) if commit != borrowed):
         (own / "pack").mkdir(parents=True)
@@ -139,7 +141,7 @@ async def _given(layout: RepositoryLayout, workspace: Workspace, known: tuple[st
 
 
 async def _take_little(returned: _Return, little: LooseWork) -> dict[str, str]:
-    with (returned.cell / "outbox" / "pack").open("w+b", buffering=0) as file:
+    with (returned.private_dir / "outbox" / "pack").open("w+b", buffering=0) as file:
         file.write(little.pack)
         file.seek(0)
         pack = (file, little.count) if little.count else None
@@ -148,18 +150,18 @@ async def _take_little(returned: _Return, little: LooseWork) -> dict[str, str]:
 
 
 async def _take_bundle(returned: _Return, sandbox: Sandbox) -> dict[str, str]:
-    cell, workspace, limits = returned.cell, returned.workspace, returned.limits
-    (cell / "walls").mkdir(exist_ok=True)
-    (cell / "home").mkdir(exist_ok=True)
+    private_dir, workspace, limits = returned.private_dir, returned.workspace, returned.limits
+    (private_dir / "sandbox").mkdir(exist_ok=True)
+    (private_dir / "home").mkdir(exist_ok=True)
     done = await _make(returned.layout, sandbox, workspace, returned.known, limits)
     empty = done.code != 0 and _NOTHING_NEW in done.stderr
     if done.ending is not Ending.EXITED or (done.code != 0 and not empty):
         raise _not_made(workspace, done, limits)
-    refs = _listed(read_plain(cell / "outbox" / "refs", _LARGEST_LIST), workspace, limits)
+    refs = _listed(read_plain(private_dir / "outbox" / "refs", _LARGEST_LIST), workspace, limits)
     if empty:
         await _take(returned, None, tuple(refs.values()))
         return refs
-    with _opened(cell / "outbox" / "bundle", workspace, limits) as file:
+    with _opened(private_dir / "outbox" / "bundle", workspace, limits) as file:
         start = _start_of_pack(file)
         if start is None:
             raise BoundaryViolationError(f"what {workspace.run} brought back is no bundle")
@@ -190,19 +192,19 @@ async def _take(
 async def _make(
     layout: RepositoryLayout, sandbox: Sandbox, workspace: Workspace, known: tuple[str, ...], limits: BundleLimits
 ) -> Exit:
-    cell = layout.cell(workspace.git_dir)
-    outbox = str(cell / "outbox")
-    walls = await sandbox.open(
+    private_dir = layout.private_dir(workspace.git_dir)
+    outbox = str(private_dir / "outbox")
+    sandbox_limits = await sandbox.open(
         SandboxSpec(
             run=workspace.run,
-            folder=str(cell / "walls"),
+            folder=str(private_dir / "sandbox"),
             tree=outbox,
-            home=str(cell / "home"),
+            home=str(private_dir / "home"),
             binds=(
-                Bind(source=str(cell / "repository"), target=workspace.git_dir),
+                Bind(source=str(private_dir / "repository"), target=workspace.git_dir),
                 borrowed_objects(layout, workspace),
             ),
-            limits=limits.walls,
+            limits=limits.sandbox_limits,
         )
     )
     command = Command(
@@ -210,7 +212,7 @@ async def _make(
         workdir=outbox,
         environment={
             "PATH": os.environ.get("PATH", os.defpath),
-            "HOME": str(cell / "home"),
+            "HOME": str(private_dir / "home"),
             "LC_ALL": "C",
             "GIT_NO_REPLACE_OBJECTS": "1",
             "GIT_OPTIONAL_LOCKS": "0",
@@ -221,9 +223,9 @@ async def _make(
         mark=f"{workspace.run}.bundle",
     )
     try:
-        return await walls.run(command, lambda _stream, _line: None)
+        return await sandbox_limits.run(command, lambda _stream, _line: None)
     finally:
-        await walls.close()
+        await sandbox_limits.close()
 
 
 def _not_made(workspace: Workspace, done: Exit, limits: BundleLimits) -> GitError | BoundaryViolationError:

@@ -49,14 +49,14 @@ class GitCheckouts:
         self._locks: dict[str, FileLock] = {}
         self._views: dict[str, Views] = {}
 
-    async def open(self, commit: str, over: tuple[tuple[str, str], ...] = (), walls: bool = True) -> str:
+    async def open(self, commit: str, over: tuple[tuple[str, str], ...] = (), sandboxed: bool = True) -> str:
         """A folder for the files of a commit; `over` lays other blobs over it, as (path, blob)."""
         place = self._place(commit)
-        folder, views = str(place / "tree"), Views(self.layout, place, self.overlays and walls)
+        folder, views = str(place / "tree"), Views(self.layout, place, self.overlays and sandboxed)
         repository = views.pristine / ".git"
         try:
             await self.sweep()
-            if walls and not self.filters:
+            if sandboxed and not self.filters:
                 views.objects = str(await Packs(self.layout).ensure(commit))
             await asyncio.to_thread(self._bare, repository, commit)
             words = ("read-tree", "-m", "-u", "--no-recurse-submodules", commit)

@@ -109,8 +109,8 @@ class Packs:
         return [path for path in self._whole() if path.name not in used and _modified(path) < older_than]
 
     def _used(self) -> set[str]:
-        cells = self.layout.own / "cells"
-        states = [read_state(cell) for cell in cells.iterdir()] if cells.is_dir() else []
+        private_dirs = self.layout.own / "private"
+        states = [read_state(private_dir) for private_dir in private_dirs.iterdir()] if private_dirs.is_dir() else []
         return {commit for state in states if state is not None for commit in (state.borrowed, state.workspace.base)}
 
     def _tidy(self, but: str) -> None:

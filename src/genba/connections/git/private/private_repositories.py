@@ -19,7 +19,7 @@ import msgspec
 
 from genba.connections.git.private.commit_hook import SIGNING, SIGNING_HOOK
 from genba.connections.git.private.packs import Packs
-from genba.connections.git.private.repository_state import CellState, read_state, write_state
+from genba.connections.git.private.repository_state import PrivateState, read_state, write_state
 from genba.connections.git.repository.layout import RepositoryLayout
 from genba.connections.git.worktrees.trash import delete_later, throw_away
 from genba.connections.untrusted_files import read_file
@@ -32,7 +32,7 @@ _MOST_REFS = 20_000
 _LARGEST_HEAD = 4096
 
 
-class CellParts(msgspec.Struct, frozen=True, kw_only=True):
+class PrivateBinds(msgspec.Struct, frozen=True, kw_only=True):
     """What a cell must have for the working tree in it to be one of git's."""
 
     binds: tuple[Bind, ...]
@@ -40,13 +40,13 @@ class CellParts(msgspec.Struct, frozen=True, kw_only=True):
     overlay: Overlay | None
 
 
-def cell_parts(layout: RepositoryLayout, workspace: Workspace) -> CellParts:
+def private_binds(layout: RepositoryLayout, workspace: Workspace) -> PrivateBinds:
     """The private repository in the place of the real one, and the pointer to it that no instance can change."""
-    cell = layout.cell(workspace.git_dir)
-    return CellParts(
+    private_dir = layout.private_dir(workspace.git_dir)
+    return PrivateBinds(
         binds=(
-            Bind(source=str(cell / "repository"), target=workspace.git_dir, writable=True),
-            Bind(source=str(cell / "pointer"), target=str(Path(workspace.path) / ".git")),
+            Bind(source=str(private_dir / "repository"), target=workspace.git_dir, writable=True),
+            Bind(source=str(private_dir / "pointer"), target=str(Path(workspace.path) / ".git")),
             borrowed_objects(layout, workspace),
         ),
         readable=(),
@@ -56,28 +56,28 @@ def cell_parts(layout: RepositoryLayout, workspace: Workspace) -> CellParts:
 
 def borrowed_objects(layout: RepositoryLayout, workspace: Workspace) -> Bind:
     """The pack that a private repository borrows, in the place of the objects of the user."""
-    state = read_state(layout.cell(workspace.git_dir))
+    state = read_state(layout.private_dir(workspace.git_dir))
     source = Packs(layout).objects(borrowed_commit(workspace, state))
     return Bind(source=str(source), target=str(layout.common / "objects"))
 
 
-def borrowed_commit(workspace: Workspace, state: CellState | None) -> str:
+def borrowed_commit(workspace: Workspace, state: PrivateState | None) -> str:
     return workspace.base if state is None else state.borrowed or state.tip
 
 
-def is_behind(cell: Path) -> bool:
+def is_behind(private_dir: Path) -> bool:
     """Whether the private repository may have work that was not brought back."""
-    state = read_state(cell)
-    return state is not None and state.ready and state.refs != refs_seen(cell / "repository")
+    state = read_state(private_dir)
+    return state is not None and state.ready and state.refs != refs_seen(private_dir / "repository")
 
 
 def set_aside(layout: RepositoryLayout, git_dir: Path) -> None:
     """Clear the place for the cell of a new working tree: what may still hold work stays, under another name."""
-    cell = layout.cell(git_dir)
-    if is_behind(cell):
-        cell.rename(cell.with_name(f"{cell.name}.left-{os.urandom(4).hex()}"))
+    private_dir = layout.private_dir(git_dir)
+    if is_behind(private_dir):
+        private_dir.rename(private_dir.with_name(f"{private_dir.name}.left-{os.urandom(4).hex()}"))
     else:
-        delete_later(throw_away(layout, cell, f"{cell.name}.cell"))
+        delete_later(throw_away(layout, private_dir, f"{private_dir.name}.cell"))
 
 
 def read_plain(path: Path, largest: int) -> bytes | None:
@@ -85,9 +85,9 @@ def read_plain(path: Path, largest: int) -> bytes | None:
     return read_file(path, largest)
 
 
-def private_head(cell: Path) -> tuple[str, str]:
+def private_head(private_dir: Path) -> tuple[str, str]:
     """The branch and the commit that HEAD of a private repository names: one of them, or none."""
-    output = (read_plain(cell / "repository" / "HEAD", _LARGEST_HEAD) or b"").decode("utf-8", "replace").strip()
+    output = (read_plain(private_dir / "repository" / "HEAD", _LARGEST_HEAD) or b"").decode("utf-8", "replace").strip()
     if output.startswith(_HEAD_REF):
         name = output.removeprefix(_HEAD_REF).strip()
         return (name.removeprefix("refs/heads/") if name.startswith("refs/heads/") else "", "")
@@ -139,7 +139,7 @@ async def send(layout: RepositoryLayout, workspace: Workspace, *, keep: bool = F
     Whatever was in it must have been brought back before; where nobody knows whether it was, `keep` sets it aside. The
     folder itself stays, since walls may have it mounted.
     """
-    git_dir, cell = Path(workspace.git_dir), layout.cell(workspace.git_dir)
+    git_dir, private_dir = Path(workspace.git_dir), layout.private_dir(workspace.git_dir)
     tip, settings = await asyncio.gather(
         layout.git.commit_of(f"refs/heads/{workspace.branch}"), layout.git.settings_of_files()
     )
@@ -148,13 +148,13 @@ async def send(layout: RepositoryLayout, workspace: Workspace, *, keep: bool = F
     on = (git_dir / "HEAD").read_text(encoding="utf-8").strip()
     attached = on == f"{_HEAD_REF}refs/heads/{workspace.branch}"
     head = "" if attached else await layout.git.commit_of_head(git_dir) or tip
-    (cell / "repository").mkdir(parents=True, exist_ok=True)
-    (cell / "pointer").write_text(f"gitdir: {git_dir}\n", encoding="utf-8")
-    state = CellState(
+    (private_dir / "repository").mkdir(parents=True, exist_ok=True)
+    (private_dir / "pointer").write_text(f"gitdir: {git_dir}\n", encoding="utf-8")
+    state = PrivateState(
         workspace=workspace, tip=tip, head=head, strayed="no branch" if head else "", borrowed=workspace.base
     )
-    write_state(cell, msgspec.structs.replace(state, ready=False))
-    fresh = cell / f"fresh-{os.getpid()}-{os.urandom(4).hex()}"
+    write_state(private_dir, msgspec.structs.replace(state, ready=False))
+    fresh = private_dir / f"fresh-{os.getpid()}-{os.urandom(4).hex()}"
     packs = Packs(layout)
     await asyncio.gather(
         hold(layout, workspace.run, workspace.base, tip),
@@ -164,13 +164,13 @@ async def send(layout: RepositoryLayout, workspace: Workspace, *, keep: bool = F
     beyond = tuple(commit for commit in dict.fromkeys((tip, head)) if commit not in ("", workspace.base))
     if beyond:
         await packs.pack(fresh / "objects" / "pack", beyond, workspace.base)
-    old = await asyncio.to_thread(_replace_content, layout, cell / "repository", fresh, workspace.run, keep)
-    (cell / "config").write_text(_config(workspace, state, settings), encoding="utf-8")
-    write_state(cell, msgspec.structs.replace(state, refs=refs_seen(cell / "repository")))
+    old = await asyncio.to_thread(_replace_content, layout, private_dir / "repository", fresh, workspace.run, keep)
+    (private_dir / "config").write_text(_config(workspace, state, settings), encoding="utf-8")
+    write_state(private_dir, msgspec.structs.replace(state, refs=refs_seen(private_dir / "repository")))
     await asyncio.to_thread(delete_later, old)
 
 
-def _build(layout: RepositoryLayout, workspace: Workspace, target: Path, state: CellState, settings: str) -> None:
+def _build(layout: RepositoryLayout, workspace: Workspace, target: Path, state: PrivateState, settings: str) -> None:
     """A repository by hand: what `git init` would write, without templates and hooks."""
     for folder in ("objects/info", "objects/pack", "refs/heads", "info"):
         (target / folder).mkdir(parents=True)
@@ -195,14 +195,14 @@ def _build(layout: RepositoryLayout, workspace: Workspace, target: Path, state: 
     (target / "HEAD").write_text(f"{state.head}\n" if state.head else f"{_HEAD_REF}{branch}\n", encoding="utf-8")
 
 
-def ordinary(layout: RepositoryLayout, cell: Path) -> dict[str, bytes]:
+def ordinary(layout: RepositoryLayout, private_dir: Path) -> dict[str, bytes]:
     """The files of a private repository that tell how the others are to be read, as they were when it was made."""
-    settings = cell / "config"
+    settings = private_dir / "config"
     borrowed = f"{layout.common / 'objects'}\n".encode()
     return {"config": settings.read_bytes() if settings.is_file() else b"", "objects/info/alternates": borrowed}
 
 
-def _config(workspace: Workspace, state: CellState, settings: str) -> str:
+def _config(workspace: Workspace, state: PrivateState, settings: str) -> str:
     sha256 = len(state.tip) == 64  # noqa: PLR2004  (the length of the other kind of name)
     lines = ["[core]", f"\trepositoryformatversion = {int(sha256)}", "\tbare = false", "\tlogAllRefUpdates = true"]
     if workspace.overlay is not None:
@@ -293,4 +293,4 @@ def _held_refs(run: str) -> str:
 
 def kept_refs(run: str) -> str:
     """The folder of the refs that hold what a run left beside its branch."""
-    return f"refs/genba/cells/{run}"
+    return f"refs/genba/private/{run}"

@@ -9,7 +9,7 @@ from genba.domain.decoding import reader
 from genba.domain.sessions.workspaces import Workspace
 
 
-class CellState(msgspec.Struct, frozen=True, kw_only=True):
+class PrivateState(msgspec.Struct, frozen=True, kw_only=True):
     """What the private repository and the user's had in common when they were last brought together."""
 
     workspace: Workspace
@@ -26,12 +26,12 @@ class CellState(msgspec.Struct, frozen=True, kw_only=True):
     """The commit whose pack it borrows; empty where it was made by an older version, which borrowed everything."""
 
 
-def read_state(cell: Path) -> CellState | None:
+def read_state(private_dir: Path) -> PrivateState | None:
     try:
-        return reader(CellState).decode((cell / "state.json").read_bytes())
+        return reader(PrivateState).decode((private_dir / "state.json").read_bytes())
     except (OSError, ValueError, RecursionError):
         return None
 
 
-def write_state(cell: Path, state: CellState) -> None:
-    put(cell / "state.json", msgspec.json.encode(state))
+def write_state(private_dir: Path, state: PrivateState) -> None:
+    put(private_dir / "state.json", msgspec.json.encode(state))

@@ -10,18 +10,18 @@ from genba.connections.git.private.bundles import BundleLimits, bring
 from genba.connections.git.private.identity import Identity, corrected
 from genba.connections.git.private.packs import Packs
 from genba.connections.git.private.private_repositories import (
-    CellParts,
+    PrivateBinds,
     borrowed_commit,
-    cell_parts,
     held_refs,
     hold,
     kept_refs,
+    private_binds,
     private_head,
     refs_seen,
     send,
     set_aside,
 )
-from genba.connections.git.private.repository_state import CellState, read_state, write_state
+from genba.connections.git.private.repository_state import PrivateState, read_state, write_state
 from genba.connections.git.repository.commands import branch_of
 from genba.connections.git.repository.layout import RepositoryLayout, is_folder
 from genba.connections.git.repository.stale_locks import clear_locks_of
@@ -42,7 +42,7 @@ _LONGEST_SHOWN = 200
 _NO_BRANCH = "no branch"
 
 
-class WalledTrees:
+class SandboxedWorktrees:
     """The trees of instances that never see the user's repository.
 
     `overlays` allows working trees of large repositories to be layers over a template: only where the sandbox mounts
@@ -85,7 +85,7 @@ class WalledTrees:
         finally:
             await asyncio.gather(ahead, return_exceptions=True)
         try:
-            if read_state(self.layout.cell(workspace.git_dir)) is not None:
+            if read_state(self.layout.private_dir(workspace.git_dir)) is not None:
                 await self._bring_in(workspace)
                 await self.plain.attach(workspace.branch, Path(workspace.path), Path(workspace.git_dir))
             await send(self.layout, workspace)
@@ -117,7 +117,7 @@ class WalledTrees:
 
     async def close(self, workspace: Workspace) -> Removal:
         """Bring back what the instance committed, and remove the tree. Safe to repeat."""
-        closed = not is_folder(workspace.git_dir) and read_state(self.layout.cell(workspace.git_dir)) is None
+        closed = not is_folder(workspace.git_dir) and read_state(self.layout.private_dir(workspace.git_dir)) is None
         try:
             if not closed:
                 await self._bring_in(workspace)
@@ -147,13 +147,13 @@ class WalledTrees:
         self._layers.clear()
         self.plain.release()
 
-    def cell_parts(self, workspace: Workspace) -> CellParts:
+    def private_binds(self, workspace: Workspace) -> PrivateBinds:
         """What the cell of an instance must have for its tree to be one of git's."""
-        return cell_parts(self.layout, workspace)
+        return private_binds(self.layout, workspace)
 
     async def _with_overlay(self, workspace: Workspace) -> Workspace:
         """What the tree really is; where no overlay can be mounted, it becomes a plain folder."""
-        found = msgspec.structs.replace(workspace, overlay=read_overlay(self.layout.cell(workspace.git_dir)))
+        found = msgspec.structs.replace(workspace, overlay=read_overlay(self.layout.private_dir(workspace.git_dir)))
         if found.overlay is not None and not self.overlays:
             return await self.settle(found)
         if found.overlay is not None:
@@ -162,7 +162,7 @@ class WalledTrees:
 
     async def _fill(self, record: TreeRecord, git_dir: Path, keeps: tuple[int, ...]) -> None:
         """The files of a new tree. What an older tree of the same place left behind walls is brought back before."""
-        state = read_state(self.layout.cell(git_dir))
+        state = read_state(self.layout.private_dir(git_dir))
         if state is not None:
             with contextlib.suppress(GenbaError):  # then it is set aside as it is: nothing of it is lost
                 await self._bring_in(state.workspace, tree_is_there=False)
@@ -181,27 +181,29 @@ class WalledTrees:
         When `quick`, only the private repository is looked at: nobody else moves the branch while a run goes on.
         """
         async with self._one_at_a_time:
-            cell = self.layout.cell(workspace.git_dir)
-            state = read_state(cell)
+            private_dir = self.layout.private_dir(workspace.git_dir)
+            state = read_state(private_dir)
             if state is None or not state.ready:
                 if tree_is_there:
                     await send(self.layout, workspace, keep=state is None)
                 return ""
             await self.packs.ensure(borrowed_commit(workspace, state))
-            seen = refs_seen(cell / "repository")
+            seen = refs_seen(private_dir / "repository")
             host = "" if quick else await self.git.commit_of(f"refs/heads/{workspace.branch}")
             if seen == state.refs and (quick or host == state.tip):
                 return state.strayed
             try:
                 return await self._meet(workspace, state, seen, tree_is_there)
             except (GitError, BoundaryViolationError) as error:
-                error.hint = error.hint or f"rm {cell / 'state.json'}   goes on without those commits; the files stay"
+                error.hint = (
+                    error.hint or f"rm {private_dir / 'state.json'}   goes on without those commits; the files stay"
+                )
                 raise
 
-    async def _meet(self, workspace: Workspace, state: CellState, seen: str, tree_is_there: bool) -> str:
+    async def _meet(self, workspace: Workspace, state: PrivateState, seen: str, tree_is_there: bool) -> str:
         """Bring the private repository and the user's together again, of which one or both have moved."""
-        cell, ref = self.layout.cell(workspace.git_dir), f"refs/heads/{workspace.branch}"
-        on, at = private_head(cell)
+        private_dir, ref = self.layout.private_dir(workspace.git_dir), f"refs/heads/{workspace.branch}"
+        on, at = private_head(private_dir)
         known = (workspace.base, state.tip)
         refs = await bring(self.layout, self.sandbox, workspace, known, (at,) if at else (), self.limits)
         brought = refs.get(ref, state.tip)
@@ -221,7 +223,7 @@ class WalledTrees:
             if problem is not None:
                 raise problem
         shown = "".join(letter if letter.isprintable() else "?" for letter in strayed)[:_LONGEST_SHOWN]
-        fresh = CellState(
+        fresh = PrivateState(
             workspace=workspace,
             tip=own,
             head=head,
@@ -229,7 +231,7 @@ class WalledTrees:
             refs=seen,
             borrowed=borrowed_commit(workspace, state),
         )
-        write_state(cell, fresh)
+        write_state(private_dir, fresh)
         if own != brought and tree_is_there:
             await send(self.layout, workspace)
         return shown
@@ -249,7 +251,7 @@ class WalledTrees:
             why = moved.stderr.strip().removeprefix("fatal: ")
             raise BoundaryViolationError(f"what {workspace.run} put on {workspace.branch} cannot be taken: {why}")
 
-    async def _yield_to(self, workspace: Workspace, state: CellState, own: str, tree_is_there: bool) -> str:
+    async def _yield_to(self, workspace: Workspace, state: PrivateState, own: str, tree_is_there: bool) -> str:
         """The user moved the branch elsewhere: that is where it goes on, and what the instance had is kept."""
         host = f"refs/heads/{workspace.branch}"
         if own != state.tip and not await self.git.is_ancestor(own, host):

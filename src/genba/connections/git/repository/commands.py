@@ -121,12 +121,12 @@ class Git:
             if is_link(tree):
                 raise BoundaryViolationError(f"{tree} is a link now: nothing is read or written where it leads")
             where += ["--work-tree", str(tree), "-C", str(tree)]
-            cell = self.git_dir / "genba" / "cells" / git_dir.name if git_dir is not None else None
-            walled = cell is not None and cell.is_dir()
-            if walled and _read(f"{git_dir}/gitdir").strip() == f"{tree}/.git":
+            private_dir = self.git_dir / "genba" / "private" / git_dir.name if git_dir is not None else None
+            sandboxed = private_dir is not None and private_dir.is_dir()
+            if sandboxed and _read(f"{git_dir}/gitdir").strip() == f"{tree}/.git":
                 raise BoundaryViolationError(f"git is not started in {tree}: an agent can write there")
-            overlay = read_overlay(cell) if cell is not None and walled else None
-            if walled or not filters:
+            overlay = read_overlay(private_dir) if private_dir is not None and sandboxed else None
+            if sandboxed or not filters:
                 environment = {**await self._no_filters(), **(environment or {})}
         settings = (*(_THROUGH_AN_OVERLAY if overlay is not None else ()), *(_TIDYING_NOTHING if keeps else ()))
         argv = ["git", *_HARDENED, *settings, *where, *arguments]

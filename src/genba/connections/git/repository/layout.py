@@ -14,7 +14,7 @@ from genba.connections.private_folders import make_private_folder
 from genba.domain.errors import GitError
 
 _LONGEST_NAME = 200
-_OWN_FOLDERS = ("cells", "checkouts", "fresh", "goals", "locks", "packs", "runs", "staging", "trash", "trees")
+_OWN_FOLDERS = ("private", "checkouts", "fresh", "goals", "locks", "packs", "runs", "staging", "trash", "trees")
 """Made before anything is put into them, so that they are never open to others."""
 _IDENTITY = "repository"
 _ID = re.compile(r"repo_[0-9a-f]{24}")
@@ -107,9 +107,9 @@ class RepositoryLayout:
         main = tree / ".git"
         return main if main.is_dir() and main.resolve() == self.common.resolve() else None
 
-    def cell(self, git_dir: str | Path) -> Path:
+    def private_dir(self, git_dir: str | Path) -> Path:
         """Where the things of a working tree behind walls are: its private repository, and the layer of an overlay."""
-        return self.own / "cells" / Path(git_dir).name
+        return self.own / "private" / Path(git_dir).name
 
     @property
     def trash(self) -> Path:

@@ -22,7 +22,7 @@ _MAKINGS = (
     ("secrets/*", re.compile(r"scan-(\d+)-.+")),
 )
 """What Genba makes for a while beside everything else: where, and under which names, with the process in them."""
-_PLACES = (".", "goals", "trees", "cells/*", "runs/*", "runs/*/asks", "runs/*/supervised/*", "runs/*/supervised/*/*")
+_PLACES = (".", "goals", "trees", "private/*", "runs/*", "runs/*/asks", "runs/*/supervised/*", "runs/*/supervised/*/*")
 """Where drafts of files are written."""
 _WRITING_SECONDS = 1.0
 """So long a draft is left alone, whoever wrote it: its process may be one that cannot be seen from here."""
@@ -45,7 +45,7 @@ def clear_locks_of(layout: RepositoryLayout, branch: str, git_dir: Path | None =
     is_own = branch.startswith(OWN_BRANCHES)
     places: list[tuple[Path, str | None]] = [(layout.common / head.parent, head.name)] if is_own else []
     if git_dir is not None:
-        own = layout.cell(git_dir) / "repository"
+        own = layout.private_dir(git_dir) / "repository"
         places += [(git_dir, None), (own, None), (own / head.parent, head.name)]
     return tuple(path for folder, name in places for path in _cleared(folder, name))
 

@@ -17,8 +17,8 @@ def settle(layout: RepositoryLayout, tree: Path, git_dir: Path) -> None:
 
     The layer that holds the work goes last: whoever dies before that leaves an overlay, and it is settled again.
     """
-    cell = layout.cell(git_dir)
-    overlay = read_overlay(cell)
+    private_dir = layout.private_dir(git_dir)
+    overlay = read_overlay(private_dir)
     if overlay is None:
         return
     copy = tree.with_name(f".{tree.name}.settled")
@@ -41,8 +41,8 @@ def settle(layout: RepositoryLayout, tree: Path, git_dir: Path) -> None:
         if "No space left" in output:
             raise DiskFullError(f"the disk is full: {output}")
         raise GitError(f"{tree} cannot be made a plain folder: {output}")
-    old = throw_away(layout, tree, f"{cell.name}.mount")
+    old = throw_away(layout, tree, f"{private_dir.name}.mount")
     copy.rename(tree)
-    forget_overlay(cell)
-    layer = [throw_away(layout, Path(path), f"{cell.name}.layer") for path in (overlay.upper, overlay.work)]
+    forget_overlay(private_dir)
+    layer = [throw_away(layout, Path(path), f"{private_dir.name}.layer") for path in (overlay.upper, overlay.work)]
     delete_later(old, *layer)

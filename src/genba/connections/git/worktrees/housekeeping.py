@@ -31,10 +31,10 @@ BRANCH = "branch"
 """The kind of a branch that is cleared away or stays."""
 _HEADS, _GENBA = "refs/heads/", "refs/genba/"
 _WORDS_OF_A_REF = 4
-_OF_RUNS = ("sessions", "shared", "cells", "base", "fetched")
-_TO_KEEP = ("heads", "landed", "rescue", "cells", "sessions")
+_OF_RUNS = ("sessions", "shared", "private", "base", "fetched")
+_TO_KEEP = ("heads", "landed", "rescue", "private", "sessions")
 """Where several refs have a commit that nothing else has, the first of these keeps it."""
-_LISTED = ("heads", "rescue", "cells")
+_LISTED = ("heads", "rescue", "private")
 """Kinds of refs that are named where they stay: somebody may want to know what is in them."""
 
 
@@ -79,8 +79,8 @@ class GitHousekeeping:
         trees = await asyncio.to_thread(lambda: list(self._trees()))
         going = {piece.found.name for piece in trees if piece.act is not None}
         refs = await self._refs(going)
-        cells = await asyncio.to_thread(lambda: [*self._cells(), *self._templates(), *self._packs()])
-        return [*trees, *refs, *cells]
+        private_dirs = await asyncio.to_thread(lambda: [*self._private_dirs(), *self._templates(), *self._packs()])
+        return [*trees, *refs, *private_dirs]
 
     # Working trees
 
@@ -99,7 +99,7 @@ class GitHousekeeping:
                 yield _kept("working tree", record.path, f"a run holds {record.branch}", folder_size(tree))
                 continue
             git_dir = self.layout.find_git_dir_of(tree)
-            size = folder_size(tree) + (folder_size(self.layout.cell(git_dir)) if git_dir is not None else 0)
+            size = folder_size(tree) + (folder_size(self.layout.private_dir(git_dir)) if git_dir is not None else 0)
             found = Collected(kind="working tree", name=record.path, why=fact.why, size=size)
             yield Piece(found, self._removing(record, fact))
 
@@ -135,7 +135,7 @@ class GitHousekeeping:
             base_branch=fact.base_branch,
             base=record.base,
             isolated=True,
-            overlay=read_overlay(self.layout.cell(git_dir)),
+            overlay=read_overlay(self.layout.private_dir(git_dir)),
         )
         removal = await remove(self.layout, workspace)
         return "" if removal.removed else removal.reason
@@ -151,8 +151,8 @@ class GitHousekeeping:
         lines = (line.split(" ") for line in (await self.git.run(*words)).stdout.split("\n"))
         refs = [_ref(*words) for words in lines if len(words) == _WORDS_OF_A_REF and words[2] == "commit"]
         checkouts = {branch: str(path) for branch, path in (await self.layout.checkouts()).items()}
-        celled = await asyncio.to_thread(self._runs_with_cells, going)
-        wanted = {ref: why for ref in refs if (why := self._may_go(ref, celled))}
+        with_private_dirs = await asyncio.to_thread(self._runs_with_private_dirs, going)
+        wanted = {ref: why for ref in refs if (why := self._may_go(ref, with_private_dirs))}
         pieces: list[Piece] = []
         kept = {ref.name for ref in refs if ref not in wanted}
         for ref in sorted(wanted, key=_worth_keeping):
@@ -174,7 +174,7 @@ class GitHousekeeping:
             pieces.append(Piece(found, self._deleting(ref, keeper)))
         return pieces
 
-    def _may_go(self, ref: Ref, celled: set[str]) -> str:
+    def _may_go(self, ref: Ref, with_private_dirs: set[str]) -> str:
         """Why a ref is no longer needed; empty where it is, or is not Genba's."""
         if ref.kind == "heads":
             return self._branch_over(ref.rest)
@@ -185,7 +185,7 @@ class GitHousekeeping:
             if owner is None:
                 branch = ref.rest.partition("branches/")[2] or ref.rest.partition("heads/")[2]
                 return self._branch_over(branch) if branch and ref.kind == "fetched" else ""
-            return owner.why if owner.over and not (ref.kind == "base" and owner.run in celled) else ""
+            return owner.why if owner.over and not (ref.kind == "base" and owner.run in with_private_dirs) else ""
         if ref.kind == "landed":
             number = ref.rest.partition("-")[0]
             facts = [fact for fact in self.runs.values() if str(fact.task) == number]
@@ -208,9 +208,9 @@ class GitHousekeeping:
             return ""
         return facts[-1].why
 
-    def _runs_with_cells(self, going: set[str]) -> set[str]:
-        cells = self.layout.own / "cells"
-        states = [read_state(cell) for cell in cells.iterdir()] if cells.is_dir() else []
+    def _runs_with_private_dirs(self, going: set[str]) -> set[str]:
+        private_dirs = self.layout.own / "private"
+        states = [read_state(private_dir) for private_dir in private_dirs.iterdir()] if private_dirs.is_dir() else []
         return {state.workspace.run for state in states if state is not None and state.workspace.path not in going}
 
     async def _keeper(self, commit: str, kept: set[str]) -> str:
@@ -243,7 +243,9 @@ class GitHousekeeping:
             return "it has moved"
         if ref.kind == "heads" and (where := (await self.layout.checkouts()).get(ref.rest)):
             return f"it is checked out at {where}"
-        if ref.kind == "base" and ref.rest.partition("/")[0] in await asyncio.to_thread(self._runs_with_cells, set()):
+        if ref.kind == "base" and ref.rest.partition("/")[0] in await asyncio.to_thread(
+            self._runs_with_private_dirs, set()
+        ):
             return "a cell borrows from it"
         lines = []
         if keeper:
@@ -258,23 +260,26 @@ class GitHousekeeping:
 
     # Cells and templates
 
-    def _cells(self) -> Iterator[Piece]:
+    def _private_dirs(self) -> Iterator[Piece]:
         """What stood behind walls, and whose working tree is gone."""
-        cells = self.layout.own / "cells"
-        for cell in sorted(cells.iterdir()) if cells.is_dir() else ():
-            state = read_state(cell)
+        private_dirs = self.layout.own / "private"
+        for private_dir in sorted(private_dirs.iterdir()) if private_dirs.is_dir() else ():
+            state = read_state(private_dir)
             fact = self.runs.get(state.workspace.run) if state is not None else None
-            if is_folder(self.layout.common / "worktrees" / cell.name) or (fact is not None and not fact.over):
+            if is_folder(self.layout.common / "worktrees" / private_dir.name) or (fact is not None and not fact.over):
                 continue
-            if cell.stat().st_mtime > self.before:
+            if private_dir.stat().st_mtime > self.before:
                 continue
-            size = folder_size(cell)
-            if state is None or is_behind(cell):
+            size = folder_size(private_dir)
+            if state is None or is_behind(private_dir):
                 message = "it may have work that was not brought back from behind the walls"
-                yield _kept("cell", str(cell), message, size)
+                yield _kept("private repository", str(private_dir), message, size)
                 continue
             why = fact.why if fact is not None else "its working tree is gone"
-            yield Piece(Collected(kind="cell", name=str(cell), why=why, size=size), self._throwing(cell, "cell"))
+            yield Piece(
+                Collected(kind="private repository", name=str(private_dir), why=why, size=size),
+                self._throwing(private_dir, "private repository"),
+            )
 
     def _templates(self) -> Iterator[Piece]:
         root = self.layout.own / "templates"
@@ -301,8 +306,10 @@ class GitHousekeeping:
         return act
 
     def _lain_over(self) -> set[str]:
-        cells = self.layout.own / "cells"
-        overlays = [read_overlay(cell) for cell in cells.iterdir()] if cells.is_dir() else []
+        private_dirs = self.layout.own / "private"
+        overlays = (
+            [read_overlay(private_dir) for private_dir in private_dirs.iterdir()] if private_dirs.is_dir() else []
+        )
         return {Path(overlay.lower).parent.name for overlay in overlays if overlay is not None}
 
     def _throwing_template(self, path: Path) -> Act:

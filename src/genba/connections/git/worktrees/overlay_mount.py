@@ -21,20 +21,20 @@ _UNTOLD = set(',:\\"\n')
 _MOUNT = 'mount -t overlay overlay -o "$1" "$2" && shift 2 && exec "$@"'
 
 
-def read_overlay(cell: Path) -> Overlay | None:
+def read_overlay(private_dir: Path) -> Overlay | None:
     """The overlay of a cell, or None for a plain folder."""
     try:
-        return reader(Overlay).decode((cell / _RECORD).read_bytes())
+        return reader(Overlay).decode((private_dir / _RECORD).read_bytes())
     except (OSError, ValueError, RecursionError):
         return None
 
 
-def write_overlay(cell: Path, overlay: Overlay) -> None:
-    put(cell / _RECORD, msgspec.json.encode(overlay))
+def write_overlay(private_dir: Path, overlay: Overlay) -> None:
+    put(private_dir / _RECORD, msgspec.json.encode(overlay))
 
 
-def forget_overlay(cell: Path) -> None:
-    (cell / _RECORD).unlink(missing_ok=True)
+def forget_overlay(private_dir: Path) -> None:
+    (private_dir / _RECORD).unlink(missing_ok=True)
 
 
 def mounted(overlay: Overlay, tree: Path, argv: list[str]) -> list[str]:

@@ -20,13 +20,13 @@ async def remove(layout: RepositoryLayout, workspace: Workspace) -> Removal:
     It is out of the way when this returns, and deleted in the background.
     """
     path, git_dir = Path(workspace.path), Path(workspace.git_dir)
-    cell = layout.cell(git_dir)
+    private_dir = layout.private_dir(git_dir)
     if not git_dir.is_relative_to(layout.common / "worktrees"):
         return Removal(removed=False, reason=f"{path} is not a working tree of this repository")
     if taken := _taken(layout, workspace):
         return Removal(removed=False, reason=taken)
-    if is_behind(cell):
-        return Removal(removed=False, reason=f"{cell} has work that was not brought back from behind the walls")
+    if is_behind(private_dir):
+        return Removal(removed=False, reason=f"{private_dir} has work that was not brought back from behind the walls")
     was_there = is_folder(path)
     rescued, stuck = await _rescued(layout, workspace)
     if stuck:
@@ -37,11 +37,11 @@ async def remove(layout: RepositoryLayout, workspace: Workspace) -> Removal:
             return Removal(removed=False, rescued=rescued, reason=taken or f"{path} was made anew meanwhile")
         merged = await _merged_tip(layout, workspace)  # not before: two may close what one of them was held for dead
         tree = throw_away(layout, path, workspace.run)
-        walled = cell.is_dir()
+        sandboxed = private_dir.is_dir()
         remove_tree(git_dir)
-        gone = throw_away(layout, cell, f"{workspace.run}.cell")
+        gone = throw_away(layout, private_dir, f"{workspace.run}.cell")
         refs = {f"refs/heads/{workspace.branch}": merged} if merged else {}
-        refs |= dict.fromkeys(await no_longer_needed(layout, workspace), "") if walled else {}
+        refs |= dict.fromkeys(await no_longer_needed(layout, workspace), "") if sandboxed else {}
         await layout.git.delete_refs(refs)
         layout.tree_record(workspace.branch).unlink(missing_ok=True)
     await asyncio.to_thread(delete_later, tree, gone)

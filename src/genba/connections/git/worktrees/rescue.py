@@ -19,7 +19,7 @@ async def rescue(layout: RepositoryLayout, workspace: Workspace) -> tuple[str, s
     if is_link(workspace.path):
         return await _rescued_commit(layout, workspace), ""
     written = workspace.path if workspace.overlay is None else workspace.overlay.upper
-    own = (Path(workspace.git_dir), layout.cell(workspace.git_dir) / "repository")
+    own = (Path(workspace.git_dir), layout.private_dir(workspace.git_dir) / "repository")
     inside = await asyncio.to_thread(repositories_inside, Path(written), *own)
     if inside:
         return "", f"it contains a repository of its own ({', '.join(inside)}), which no ref of yours can keep"

@@ -90,8 +90,10 @@ class Templates:
             fresh.rename(final)
 
     def _lay(self, commit: str, git_dir: Path) -> None:
-        cell, template = self.layout.cell(git_dir), self.root / commit
-        overlay = Overlay(lower=str(template / "tree"), upper=str(cell / "upper"), work=str(cell / "work"))
+        private_dir, template = self.layout.private_dir(git_dir), self.root / commit
+        overlay = Overlay(
+            lower=str(template / "tree"), upper=str(private_dir / "upper"), work=str(private_dir / "work")
+        )
         for folder in (overlay.upper, overlay.work):
             Path(folder).mkdir(parents=True)
         Path(overlay.upper, ".git").write_text(f"gitdir: {git_dir}\n", encoding="utf-8")
@@ -101,13 +103,15 @@ class Templates:
         if int(copied.st_mtime) <= int(made.st_mtime) + 1:
             # A change in the second in which the template was made would look as old as the template.
             os.utime(git_dir / "index", ns=(made.st_atime_ns, made.st_mtime_ns))
-        write_overlay(cell, overlay)
+        write_overlay(private_dir, overlay)
         os.utime(template)
 
     def _unused(self, but: str) -> list[Path | None]:
         """Move away what no working tree lies over, but for the newest; and what a dead process had begun to make."""
-        cells = self.layout.own / "cells"
-        overlays = [read_overlay(cell) for cell in cells.iterdir()] if cells.is_dir() else []
+        private_dirs = self.layout.own / "private"
+        overlays = (
+            [read_overlay(private_dir) for private_dir in private_dirs.iterdir()] if private_dirs.is_dir() else []
+        )
         used = {Path(overlay.lower).parent.name for overlay in overlays if overlay is not None}
         found = sorted(self.root.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
         whole = [path for path in found if _UNFINISHED not in path.name and path.name not in {*used, but}]

@@ -83,7 +83,7 @@ async def tree_status(git: Git, tree: Path, git_dir: Path) -> Status:
 
 async def staged(git: Git, tree: Path, git_dir: Path) -> Staged:
     """The same, with the tree of all that is there. What has not changed since the last look is not looked at again."""
-    if (git.git_dir / "genba" / "cells" / git_dir.name).is_dir():  # an agent may write there right now
+    if (git.git_dir / "genba" / "private" / git_dir.name).is_dir():  # an agent may write there right now
         return await stage(git, tree, git_dir)
     prints, taken = take_prints(tree, git_dir, git.git_dir)
     known = git.stillness.recall(tree, prints)

@@ -19,7 +19,7 @@ _OF_ALL_IN_PROC = ("sys", "pressure")
 _LOADED_BY_ANYTHING = ("GCONV_PATH", "GLIBC_TUNABLES", "LOCPATH", "MALLOC_TRACE", "NLSPATH", "RESOLV_HOST_CONF")
 
 
-def bubblewrap_words(cell: SandboxSpec, command: Command, told: int, etc: str, proc: str) -> list[str]:
+def bubblewrap_words(spec: SandboxSpec, command: Command, told: int, etc: str, proc: str) -> list[str]:
     """Everything after the name of the program.
 
     `told` is the open file through which it reports; `proc` is where the launcher has mounted the command's own view of
@@ -30,7 +30,7 @@ def bubblewrap_words(cell: SandboxSpec, command: Command, told: int, etc: str, p
         "--unshare-user", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
         "--disable-userns", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
         "--uid", str(os.geteuid()), "--gid", str(os.getegid()), "--json-status-fd", str(told),
-        *_system(cell, etc, proc), *_places(cell), "--remount-ro", "/",
+        *_system(spec, etc, proc), *_places(spec), "--remount-ro", "/",
         *(word for name, value in preloads for word in ("--setenv", name, value)),
         "--chdir", command.workdir, "--", *command.argv,
     ]  # fmt: skip
@@ -56,7 +56,7 @@ def _escaped(path: str) -> str:
     return path.replace("\\", "\\\\").replace(":", "\\:").replace(",", "\\,")
 
 
-def _system(cell: SandboxSpec, etc: str, proc: str) -> Iterator[str]:
+def _system(spec: SandboxSpec, etc: str, proc: str) -> Iterator[str]:
     """The system itself, read-only, with its own view of processes and devices, and rooms that are gone afterwards."""
     for place in program_places():
         yield from ("--ro-bind", place, place)
@@ -65,12 +65,12 @@ def _system(cell: SandboxSpec, etc: str, proc: str) -> Iterator[str]:
         yield from ("--ro-bind", place, place)
     for link, target in system_links().items():
         yield from ("--symlink", target, link)
-    if cell.allow_ptrace:  # a debugger writes to the memory of what it looks at
+    if spec.allow_ptrace:  # a debugger writes to the memory of what it looks at
         yield from ("--bind", proc, "/proc", *_narrowed_proc())
     else:  # a process could write to the memory of others, as if it traced them
         yield from ("--ro-bind", proc, "/proc")
     yield from ("--dev", "/dev", *_room("/dev/shm", _SMALL_MB), "--remount-ro", "/dev")  # noqa: S108
-    yield from _room("/tmp", min(cell.limits.disk_mb or _TEMPORARY_MB, _TEMPORARY_MB))  # noqa: S108  (the cell's own)
+    yield from _room("/tmp", min(spec.limits.disk_mb or _TEMPORARY_MB, _TEMPORARY_MB))  # noqa: S108  (the cell's own)
     yield from _room("/run", _SMALL_MB)
     yield from ("--dir", "/var", "--symlink", "/tmp", "/var/tmp", "--symlink", "/run", "/var/run")  # noqa: S108
 
@@ -98,11 +98,11 @@ def _room(folder: str, megabytes: int) -> tuple[str, ...]:
     return ("--perms", "1777", "--size", str(megabytes * _MEGABYTE), "--tmpfs", folder)
 
 
-def _places(cell: SandboxSpec) -> Iterator[str]:
+def _places(spec: SandboxSpec) -> Iterator[str]:
     """The places of the cell, outer ones first, so that none hides another; what is only read wins."""
-    places = dict.fromkeys((cell.tree, cell.home, *cell.writable), True)
-    places |= {path: False for path in cell.readable if not is_of_the_system(path)}
+    places = dict.fromkeys((spec.tree, spec.home, *spec.writable), True)
+    places |= {path: False for path in spec.readable if not is_of_the_system(path)}
     for path in sorted(places, key=lambda path: (path.count("/"), path)):
         yield from ("--bind" if places[path] else "--ro-bind-try", path, path)
-    for bind in cell.binds:
+    for bind in spec.binds:
         yield from ("--bind" if bind.writable else "--ro-bind", bind.source, bind.target)

@@ -72,14 +72,14 @@ class BubblewrapSandbox:
             return _no_filter()
         with removed_afterwards(tempfile.gettempdir(), "genba-trial-") as place:
             folder = str(place)
-            cell = SandboxSpec(run="trial", folder=folder, tree=folder, home=folder)
+            spec = SandboxSpec(run="trial", folder=folder, tree=folder, home=folder)
             etc = self.etc(folder)
             environment = {"PATH": "/usr/bin:/bin"}
             command = Command(
                 argv=("true",), workdir=folder, environment=environment, timeout_seconds=0, idle_seconds=0, mark=""
             )
             with Line.open() as line:
-                words = _words(self.program, etc, cell, command, line, Group())
+                words = _words(self.program, etc, spec, command, line, Group())
                 try:
                     done = subprocess.run(
                         words,
@@ -99,11 +99,11 @@ class BubblewrapSandbox:
             f"{_PROGRAM} does not work here: {output or f'it ended with {done.returncode}'}" if done.returncode else ""
         )
 
-    async def open(self, cell: SandboxSpec) -> "BubblewrapHandle":
-        for folder in (cell.folder, cell.tree, cell.home):
+    async def open(self, spec: SandboxSpec) -> "BubblewrapHandle":
+        for folder in (spec.folder, spec.tree, spec.home):
             os.makedirs(folder, exist_ok=True)  # noqa: PTH103  (three folders, once)
-        self.etc(cell.folder)
-        return BubblewrapHandle(self, cell, {gate.name: gate.port for gate in cell.gates})
+        self.etc(spec.folder)
+        return BubblewrapHandle(self, spec, {egress_port.name: egress_port.port for egress_port in spec.egress_ports})
 
     def etc(self, folder: str) -> str:
         """What is shown as /etc: one copy for all cells, as long as the folder that it is in is there."""
@@ -116,20 +116,20 @@ class BubblewrapSandbox:
 class BubblewrapHandle:
     """One cell. Its commands share its places, and nothing else."""
 
-    def __init__(self, sandbox: BubblewrapSandbox, cell: SandboxSpec, ports: Mapping[str, int]) -> None:
+    def __init__(self, sandbox: BubblewrapSandbox, spec: SandboxSpec, ports: Mapping[str, int]) -> None:
         self.sandbox = sandbox
         self.processes = sandbox.processes
-        self.cell = cell
+        self.spec = spec
         self.ports = ports
-        self.disk = disk_of(cell)
+        self.disk = disk_of(spec)
         self.running: list[str] = []
         """The marks of commands that have not ended."""
 
     async def run(self, command: Command, heard: OutputListener) -> Exit:
         self.running.append(command.mark)
-        at_home = msgspec.structs.replace(command, environment={**command.environment, "HOME": self.cell.home})
-        has_limits = self.cell.limits != SandboxLimits()
-        group = make_group(self.cell.limits) if has_limits and self.sandbox.groups else Group()
+        at_home = msgspec.structs.replace(command, environment={**command.environment, "HOME": self.spec.home})
+        has_limits = self.spec.limits != SandboxLimits()
+        group = make_group(self.spec.limits) if has_limits and self.sandbox.groups else Group()
         with Line.open() as line:
             one = _OneCommand(self, line, group)
             try:
@@ -149,13 +149,13 @@ class BubblewrapHandle:
 class _OneCommand:
     """A command on its way through the walls."""
 
-    def __init__(self, walls: BubblewrapHandle, line: Line, group: Group) -> None:
-        self.walls = walls
+    def __init__(self, handle: BubblewrapHandle, line: Line, group: Group) -> None:
+        self.handle = handle
         self.line = line
         self.group = group
         self.gatekeeper = Gatekeeper()
         self.outer: int | None = None
-        self.watch = Watch(walls.cell.limits, group, walls.disk, lambda: line.first, self.end)
+        self.watch = Watch(handle.spec.limits, group, handle.disk, lambda: line.first, self.end)
 
     async def run(self, command: Command, heard: OutputListener, has_limits: bool) -> Exit:
         def noticing(stream: str, text: str) -> None:
@@ -166,12 +166,12 @@ class _OneCommand:
                     asyncio.get_running_loop().run_in_executor(None, self.group.take_in, self.outer)
             heard(stream, text)
 
-        cell = self.walls.cell
-        tasks = [asyncio.create_task(self.line.listen(cell.gates, self.gatekeeper, cell.entry))]
+        spec = self.handle.spec
+        tasks = [asyncio.create_task(self.line.listen(spec.egress_ports, self.gatekeeper, spec.entry))]
         if has_limits:
             tasks.append(asyncio.create_task(self.watch.guard()))
         try:
-            done = await self.walls.processes.run(self._wrapped(command), noticing)
+            done = await self.handle.processes.run(self._wrapped(command), noticing)
         finally:
             for task in tasks:
                 task.cancel()
@@ -198,8 +198,8 @@ class _OneCommand:
             await asyncio.to_thread(self.group.remove)
 
     def _wrapped(self, command: Command) -> Command:
-        sandbox, cell = self.walls.sandbox, self.walls.cell
-        words = _words(sandbox.program, sandbox.etc(cell.folder), cell, command, self.line, self.group)
+        sandbox, spec = self.handle.sandbox, self.handle.spec
+        words = _words(sandbox.program, sandbox.etc(spec.folder), spec, command, self.line, self.group)
         hidden = loaded_by_anything(command.environment)
         return msgspec.structs.replace(
             command,
@@ -246,26 +246,26 @@ def _launcher() -> str:
     return compiled if compiled is not None and is_fresh else launcher.__file__
 
 
-def _words(program: str, etc: str, cell: SandboxSpec, command: Command, line: Line, group: Group) -> list[str]:
+def _words(program: str, etc: str, spec: SandboxSpec, command: Command, line: Line, group: Group) -> list[str]:
     """The launcher, what it does first, and the walls that it becomes."""
-    gates = [word for gate in cell.gates for word in ("--gate", str(gate.port))]
-    dials = [] if cell.entry is None else ["--dial", str(_DIALS)]
-    overlays = ((cell.overlay, cell.tree), (cell.home_overlay, cell.home))
+    egress_ports = [word for egress_port in spec.egress_ports for word in ("--gate", str(egress_port.port))]
+    dials = [] if spec.entry is None else ["--dial", str(_DIALS)]
+    overlays = ((spec.overlay, spec.tree), (spec.home_overlay, spec.home))
     overlay = [word for each, place in overlays if each is not None for word in overlay_words(each, place)]
-    first, calls = _made_for_the_launcher(cell)
+    first, calls = _made_for_the_launcher(spec)
     return [
         sys.executable, "-I", "-S", _launcher(), str(line.far), str(os.getpid()),
-        "--processes-at", first, "--calls", calls, "--network", *gates, *dials, *overlay,
-        *launcher_words(cell.limits, group, os.geteuid() == 0),
-        "--", program, *bubblewrap_words(cell, command, line.far, etc, f"{first}/proc"),
+        "--processes-at", first, "--calls", calls, "--network", *egress_ports, *dials, *overlay,
+        *launcher_words(spec.limits, group, os.geteuid() == 0),
+        "--", program, *bubblewrap_words(spec, command, line.far, etc, f"{first}/proc"),
     ]  # fmt: skip
 
 
-def _made_for_the_launcher(cell: SandboxSpec) -> tuple[str, str]:
+def _made_for_the_launcher(spec: SandboxSpec) -> tuple[str, str]:
     """The root of the first process, and the file with the filter of system calls; neither is seen inside."""
-    first, calls = f"{cell.folder}/first", f"{cell.folder}/calls-{'traced' if cell.allow_ptrace else 'plain'}"
+    first, calls = f"{spec.folder}/first", f"{spec.folder}/calls-{'traced' if spec.allow_ptrace else 'plain'}"
     os.makedirs(f"{first}/proc", exist_ok=True)  # noqa: PTH103  (at every start)
-    program = filter_program(os.uname().machine, cell.allow_ptrace)
+    program = filter_program(os.uname().machine, spec.allow_ptrace)
     if program is None:
         raise UnrecoverableError(_no_filter(), hint="set sandbox.kind to docker or podman")
     try:

@@ -53,16 +53,16 @@ class Line:
         """Once the launcher has its end, nobody here needs it."""
         self._far.close()
 
-    async def listen(self, gates: tuple[EgressPort, ...], gatekeeper: Gatekeeper, entry: Entry | None) -> None:
+    async def listen(self, egress_ports: tuple[EgressPort, ...], gatekeeper: Gatekeeper, entry: Entry | None) -> None:
         """Open each gate with the socket that the launcher hands over, then take in what bubblewrap tells."""
         while True:
             await _readable(self._near.fileno())
             data, doors = self._receive()
-            for gate, door in zip(gates, doors, strict=False):
+            for egress_port, door in zip(egress_ports, doors, strict=False):
                 door.setblocking(False)
-                await gatekeeper.open(gate, door)
-            if doors[len(gates) :] and entry is not None:
-                self._dials.add(doors[len(gates) :])
+                await gatekeeper.open(egress_port, door)
+            if doors[len(egress_ports) :] and entry is not None:
+                self._dials.add(doors[len(egress_ports) :])
                 entry.opened(self._dials)
             if not data:
                 return

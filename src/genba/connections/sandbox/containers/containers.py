@@ -71,33 +71,33 @@ class ContainerSandbox:
         """What an image is now; empty where there is none of that name."""
         return await image_id(self._client, name)
 
-    async def open(self, cell: SandboxSpec) -> "ContainerHandle":
-        if cell.overlay is not None or cell.home_overlay is not None:
+    async def open(self, spec: SandboxSpec) -> "ContainerHandle":
+        if spec.overlay is not None or spec.home_overlay is not None:
             raise UnrecoverableError(f"{self._engine.kind} cannot lay a working tree over a template")
         traits = await self._client.traits()
-        own = "" if cell.image and not _needs_gates(cell) else await image_of_the_host(self._client)
-        image = await image_of_the_user(self._client, cell.image) if cell.image else own
-        label = ("--label", f"{engines.RUN}={cell.run}")
-        gates = await self._gates(cell, traits, own, label)
+        own = "" if spec.image and not _needs_gates(spec) else await image_of_the_host(self._client)
+        image = await image_of_the_user(self._client, spec.image) if spec.image else own
+        label = ("--label", f"{engines.RUN}={spec.run}")
+        egress_ports = await self._egress_ports(spec, traits, own, label)
         words = (
-            *(*label, "--label", f"{engines.GATES}={gates.name}"),
-            *_walls(self._engine, traits, cell, cell.limits),
-            *_user(self._engine, traits, gates.name),
-            *("--network", _network(gates)),
-            *(word for mount in mounts_of(cell, with_system=not cell.image) for word in mount.words),
-            *_start_words(cell),
+            *(*label, "--label", f"{engines.GATES}={egress_ports.name}"),
+            *_walls(self._engine, traits, spec, spec.limits),
+            *_user(self._engine, traits, egress_ports.name),
+            *("--network", _network(egress_ports)),
+            *(word for mount in mounts_of(spec, with_system=not spec.image) for word in mount.words),
+            *_start_words(spec),
         )
-        return ContainerHandle(cell, self._client, self._processes, gates, words, image)
+        return ContainerHandle(spec, self._client, self._processes, egress_ports, words, image)
 
-    async def _gates(
-        self, cell: SandboxSpec, traits: engines.Traits, image: str, label: tuple[str, ...]
+    async def _egress_ports(
+        self, spec: SandboxSpec, traits: engines.Traits, image: str, label: tuple[str, ...]
     ) -> ContainerEgress | NoEgress:
-        if not _needs_gates(cell):
+        if not _needs_gates(spec):
             return NoEgress()
-        inside = ContainerEgress(self._client, cell.folder, label)
+        inside = ContainerEgress(self._client, spec.folder, label)
         try:
-            words = (*_walls(self._engine, traits, cell, _GATES_LIMITS), *_user(self._engine, traits, ""))
-            await inside.open(cell.gates, words, image, cell.entry)
+            words = (*_walls(self._engine, traits, spec, _GATES_LIMITS), *_user(self._engine, traits, ""))
+            await inside.open(spec.egress_ports, words, image, spec.entry)
         except BaseException:
             await asyncio.shield(inside.close())
             raise
@@ -109,36 +109,36 @@ class ContainerHandle:
 
     def __init__(
         self,
-        cell: SandboxSpec,
+        spec: SandboxSpec,
         client: engines.Client,
         processes: Processes,
-        gates: ContainerEgress | NoEgress,
+        egress_ports: ContainerEgress | NoEgress,
         words: tuple[str, ...],
         image: str,
     ) -> None:
-        self._cell = cell
+        self._spec = spec
         self._client = client
         self._processes = processes
-        self._gates = gates
+        self._egress_ports = egress_ports
         self._words = words
         self._image = image
-        self._disk = disk_of(cell)
+        self._disk = disk_of(spec)
         self._running: list[str] = []
         self._swept: set[str] = set()
         """The marks of commands that have not ended."""
 
     @property
     def ports(self) -> Mapping[str, int]:
-        return self._gates.ports
+        return self._egress_ports.ports
 
     async def run(self, command: Command, heard: OutputListener) -> Exit:
         name = f"genba-{secrets.token_hex(8)}"
-        id_file = Path(self._cell.folder) / f"{name}.id"
+        id_file = Path(self._spec.folder) / f"{name}.id"
         id_file.parent.mkdir(parents=True, exist_ok=True)
         self._running.append(command.mark)
         self._swept.discard(command.mark)
         first = FirstProcess(self._processes, _token())
-        watch = ContainerWatch(self._cell.limits, self._disk, id_file, f"{_MARK}={command.mark}")
+        watch = ContainerWatch(self._spec.limits, self._disk, id_file, f"{_MARK}={command.mark}")
         guard = asyncio.create_task(self._guard(name, watch))
         try:
             began = time.monotonic()
@@ -165,7 +165,7 @@ class ContainerHandle:
         """Containers first: their clients end with them. The gates of walls that were left go too, and ours stay."""
         self._swept.add(mark)
         left = await self._client.marked(mark)
-        strangers = {gates for gates in left.values() if gates} - {self._gates.name}
+        strangers = {egress_ports for egress_ports in left.values() if egress_ports} - {self._egress_ports.name}
         for name in (*left, *strangers):
             await self._client.remove(name)
         return len(left) + await self._processes.sweep(mark)
@@ -173,7 +173,7 @@ class ContainerHandle:
     async def close(self) -> None:
         for mark in tuple(self._running):
             await self.sweep(mark)
-        await self._gates.close()
+        await self._egress_ports.close()
 
     def _container(self, command: Command, name: str, id_file: Path, token: str) -> tuple[str, ...]:
         """The words that start the container, with its first process alone."""
@@ -186,16 +186,16 @@ class ContainerHandle:
     def _inside(self, command: Command, name: str, token: str) -> Command:
         """The same command, as the client of the engine is asked for it. The engine waits for it, outside."""
         engine = self._client.engine
-        at_home = {**command.environment, "HOME": self._cell.home}
+        at_home = {**command.environment, "HOME": self._spec.home}
         variables = carried(at_home)
-        own_image = bool(self._cell.image)
+        own_image = bool(self._spec.image)
         tools = ("git",) if own_image else ()
         shell = script(
             at_home,
             token,
             tools,
             own_path=own_image,
-            closes_proc=_closes_proc(self._cell),
+            closes_proc=_closes_proc(self._spec),
             has_stdin=bool(command.stdin),
         )
         argv = (
@@ -218,7 +218,7 @@ class ContainerHandle:
         if ended.ending is Ending.CANNOT_START:
             return ended
         if ears.missing:
-            place = f"in the image {self._image}" if self._cell.image else "behind the walls"
+            place = f"in the image {self._image}" if self._spec.image else "behind the walls"
             return _cannot_start(ended, f"{ears.missing}: not found {place}")
         if watch.found is None and ended.ending is Ending.EXITED and not ears.begun:
             return _cannot_start(
@@ -284,38 +284,38 @@ def _cannot_start(ended: Exit, said: str) -> Exit:
     return Exit(ending=Ending.CANNOT_START, code=127, stdout=ended.stdout, stderr=said, seconds=ended.seconds)
 
 
-def _closes_proc(cell: SandboxSpec) -> bool:
+def _closes_proc(spec: SandboxSpec) -> bool:
     """Whether commands start without the right to write to /proc. A debugger needs that right."""
-    return not cell.allow_ptrace and landlock_program(os.uname().machine) is not None
+    return not spec.allow_ptrace and landlock_program(os.uname().machine) is not None
 
 
-def _start_words(cell: SandboxSpec) -> tuple[str, ...]:
+def _start_words(spec: SandboxSpec) -> tuple[str, ...]:
     """The mount of the program that takes that right."""
     program = landlock_program(os.uname().machine)
-    if program is None or not _closes_proc(cell):
+    if program is None or not _closes_proc(spec):
         return ()
-    file = Path(cell.folder) / "start"
+    file = Path(spec.folder) / "start"
     file.parent.mkdir(parents=True, exist_ok=True)
     put(file, program, mode=0o700)
     return Mount(str(file), START, False).words
 
 
-def _needs_gates(cell: SandboxSpec) -> bool:
-    return bool(cell.gates) or cell.entry is not None
+def _needs_gates(spec: SandboxSpec) -> bool:
+    return bool(spec.egress_ports) or spec.entry is not None
 
 
-def _network(gates: ContainerEgress | NoEgress) -> str:
-    return f"container:{gates.name}" if isinstance(gates, ContainerEgress) else "none"
+def _network(egress_ports: ContainerEgress | NoEgress) -> str:
+    return f"container:{egress_ports.name}" if isinstance(egress_ports, ContainerEgress) else "none"
 
 
-def _walls(engine: engines.Engine, traits: engines.Traits, cell: SandboxSpec, limits: SandboxLimits) -> tuple[str, ...]:
+def _walls(engine: engines.Engine, traits: engines.Traits, spec: SandboxSpec, limits: SandboxLimits) -> tuple[str, ...]:
     """What every container of a cell has, whatever it is for."""
     size = min(limits.disk_mb or _TEMPORARY_MB, _TEMPORARY_MB)
     words = [*engine.run_options, "--pull", "never", "--log-driver", "none", "--read-only"]
     for place in ("/tmp", "/var/tmp", "/run"):  # noqa: S108  (a file system of the container's own)
         words += ["--tmpfs", f"{place}:rw,exec,nosuid,nodev,mode=1777,size={size}m"]
     words += ["--shm-size", f"{size}m", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
-    words += seccomp_words(cell.folder, cell.allow_ptrace)
+    words += seccomp_words(spec.folder, spec.allow_ptrace)
     if _SELINUX.exists():
         words += ["--security-opt", "label=disable"]
     if engine.kind is SandboxKind.PODMAN:
@@ -337,14 +337,14 @@ def _walls(engine: engines.Engine, traits: engines.Traits, cell: SandboxSpec, li
     return tuple(words)
 
 
-def _user(engine: engines.Engine, traits: engines.Traits, gates: str) -> tuple[str, ...]:
+def _user(engine: engines.Engine, traits: engines.Traits, egress_ports: str) -> tuple[str, ...]:
     """Words that make the instance the caller, as the files of the tree see it.
 
     Who joins the network of the gates must be in their user namespace, where there is one.
     """
     caller = f"{os.getuid()}:{os.getgid()}"
     if engine.kind is SandboxKind.PODMAN and traits.rootless:
-        return "--userns", f"container:{gates}" if gates else "keep-id", "--user", caller
+        return "--userns", f"container:{egress_ports}" if egress_ports else "keep-id", "--user", caller
     if traits.rootless:
         return "--user", "0:0"
     if traits.remaps_users:

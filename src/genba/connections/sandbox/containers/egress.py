@@ -88,7 +88,7 @@ class ContainerEgress:
         self._folder = tempfile.mkdtemp(prefix="gates-", dir=folder)
 
     async def open(
-        self, gates: tuple[EgressPort, ...], words: tuple[str, ...], image: str, entry: Entry | None = None
+        self, egress_ports: tuple[EgressPort, ...], words: tuple[str, ...], image: str, entry: Entry | None = None
     ) -> None:
         """`words` are the walls that every container of the cell has. Returns when all ports are open."""
         alive = asyncio.Event()
@@ -99,9 +99,9 @@ class ContainerEgress:
 
         held = EgressPort(name=_LIFELINE, port=0, serve=lifeline)
         await self._gatekeeper.open(held, _socket_in(self._folder, _LIFELINE))
-        for gate in gates:
-            await self._gatekeeper.open(gate, _socket_in(self._folder, str(gate.port)))
-            self.ports[gate.name] = gate.port
+        for egress_port in egress_ports:
+            await self._gatekeeper.open(egress_port, _socket_in(self._folder, str(egress_port.port)))
+            self.ports[egress_port.name] = egress_port.port
         waiting_line = _socket_in(self._folder, _DIAL) if entry is not None else None
         python, mounts = _python()
         mounts += (Mount(str(_FORWARDER), "/forwarder.py", False), Mount(self._folder, _INSIDE, False))
@@ -111,7 +111,7 @@ class ContainerEgress:
                 *(word for mount in mounts for word in mount.words),
                 *("--entrypoint", python, image, "-I", "-S", "/forwarder.py", _INSIDE),
                 *((_DIAL,) if entry is not None else ()),
-                *(str(gate.port) for gate in gates),
+                *(str(egress_port.port) for egress_port in egress_ports),
             )
         )
         opened = asyncio.create_task(alive.wait())

@@ -188,8 +188,15 @@ class Client:
 
     async def marked(self, mark: str) -> dict[str, str]:
         """All containers with a mark, also those that have ended: the id of each, and the name of its gates."""
-        gates = f'index .Labels "{GATES}"' if self.engine.kind is SandboxKind.PODMAN else f'.Label "{GATES}"'
-        words = ("--all", "--no-trunc", "--filter", f"label={MARK}={mark}", "--format", "{{.ID}} {{" + gates + "}}")
+        egress_ports = f'index .Labels "{GATES}"' if self.engine.kind is SandboxKind.PODMAN else f'.Label "{GATES}"'
+        words = (
+            "--all",
+            "--no-trunc",
+            "--filter",
+            f"label={MARK}={mark}",
+            "--format",
+            "{{.ID}} {{" + egress_ports + "}}",
+        )
         lines = (await self.told("ps", *words)).splitlines()
         return {line.split(" ")[0]: line.partition(" ")[2].strip() for line in lines}
 

@@ -28,17 +28,17 @@ class Mount(msgspec.Struct, frozen=True):
         return "--mount", line.getvalue()
 
 
-def mounts_of(cell: SandboxSpec, *, with_system: bool) -> tuple[Mount, ...]:
+def mounts_of(spec: SandboxSpec, *, with_system: bool) -> tuple[Mount, ...]:
     """The places of a cell. The deepest decides, and of two that are equal the one that cannot be written."""
     laid: dict[str, Mount] = {}
     if with_system:
         laid |= {place: Mount(place, place, False) for place in system_places() if place not in _OF_THE_ENGINE}
-    own = [Mount(path, path, True) for path in (cell.tree, cell.home, *cell.writable)]
-    shown = [Mount(path, path, False) for path in cell.readable if Path(path).exists()]
+    own = [Mount(path, path, True) for path in (spec.tree, spec.home, *spec.writable)]
+    shown = [Mount(path, path, False) for path in spec.readable if Path(path).exists()]
     for mount in (*own, *shown):
         laid[mount.target] = mount
     laid = {target: mount for target, mount in laid.items() if not _is_seen_anyway(mount, laid)}
-    for bind in cell.binds:
+    for bind in spec.binds:
         laid = {target: mount for target, mount in laid.items() if not _within(target, bind.target)}
         laid[bind.target] = Mount(bind.source, bind.target, bind.writable)
     return _closed_below(laid)

@@ -5,8 +5,8 @@ from genba.domain.events import (
     ActionRefused,
     AskRetried,
     EffectDone,
+    EgressUsed,
     Event,
-    GateUsed,
     GoalChecked,
     IterationFinished,
     MergeFinished,
@@ -89,7 +89,7 @@ def aside(event: Event) -> str:
             return f"   action   {kind} refused: {reason}"
         case ActionHandled(type=kind, handler=handler):
             return f"   action   {kind} → {handler}"
-        case GoalChecked() | VerificationFinished() | GateUsed() | OutputLeftOut():
+        case GoalChecked() | VerificationFinished() | EgressUsed() | OutputLeftOut():
             return _seen(event)
         case WorkSentBack(reason=reason):
             return f"   back     {reason}"
@@ -106,13 +106,13 @@ def aside(event: Event) -> str:
     return ""
 
 
-def _seen(event: GoalChecked | VerificationFinished | GateUsed | OutputLeftOut) -> str:
+def _seen(event: GoalChecked | VerificationFinished | EgressUsed | OutputLeftOut) -> str:
     """What was seen of the work: goals that were missed, the verdict, a way out that was refused, output left out."""
     match event:
         case OutputLeftOut(stream=stream, bytes=size, lines=lines):
             return f"   {left_out_line(stream, size, lines)}"
-        case GateUsed(verdict=verdict, gate=gate, target=target):
-            return f"   denied   {gate}: {target}" if verdict == "denied" else ""
+        case EgressUsed(verdict=verdict, port=port, target=target):
+            return f"   denied   {port}: {target}" if verdict == "denied" else ""
         case GoalChecked(result=result, goal=goal, required=required):
             if result.passed:
                 return ""

@@ -19,7 +19,7 @@ _WIDTH = 72
 _NO_WORKERS = ("facilitator", "planner", "reviewer")
 _NEEDED = ("identity", "lint_passes", "build_succeeds", "tests_pass")
 """What no run stops at, and no task gets done without."""
-_AREAS = ("machine", "agents", "walls", "project")
+_AREAS = ("machine", "agents", "sandbox", "project")
 
 
 @click.command("doctor")

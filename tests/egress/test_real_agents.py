@@ -10,7 +10,7 @@ from genba.connections.egress.events import Verdict
 from genba.connections.egress.model_calls import calls_of
 from genba.connections.egress.session_token import new_word
 from tests.clis import cli, path_with_clis
-from tests.gates.places import Diary, listening
+from tests.egress.places import Diary, listening
 from tests.standins.model_server import Cut, Fail, ModelServer, Say, Write
 
 KEY = "sk-ant-the-real-key-4f9d"

@@ -17,7 +17,7 @@ from genba.connections.egress.h11_connection import Patience
 from genba.connections.egress.proxy import AllowListProxy
 from genba.domain.errors import ConfigurationError
 from genba.domain.sessions.sandbox import Network
-from tests.gates.places import SOON, Answer, Client, Diary, Far, listening, ok
+from tests.egress.places import SOON, Answer, Client, Diary, Far, listening, ok
 
 
 @contextlib.asynccontextmanager

@@ -17,8 +17,8 @@ from genba.connections.egress.h11_connection import Patience
 from genba.connections.egress.model_calls import calls_of
 from genba.connections.egress.session_token import new_word
 from genba.domain.errors import ConfigurationError
-from tests.gates.brokered import CALLS, KEY, WORD, get, post, session
-from tests.gates.places import SOON, Client, Diary, Far, listening, ok, read_request
+from tests.egress.brokered import CALLS, KEY, WORD, get, post, session
+from tests.egress.places import SOON, Client, Diary, Far, listening, ok, read_request
 
 
 async def test_the_upstream_gets_the_key_in_the_place_of_the_word() -> None:

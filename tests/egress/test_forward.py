@@ -5,8 +5,8 @@ import contextlib
 
 from genba.connections.egress.events import Verdict
 from genba.connections.egress.port_forward import Forward
-from tests.gates.places import SOON, Client, Diary, listening
-from tests.gates.test_proxy import echo
+from tests.egress.places import SOON, Client, Diary, listening
+from tests.egress.test_proxy import echo
 
 
 async def test_bytes_go_to_the_one_address_and_come_back() -> None:

@@ -6,10 +6,10 @@ import contextlib
 import pytest
 
 from genba.connections.egress.broker import Broker
-from genba.connections.egress.events import GateEvent, Verdict
+from genba.connections.egress.events import EgressEvent, Verdict
 from genba.connections.egress.h11_connection import Patience
-from tests.gates.brokered import CALLS, KEY, WORD, get, post, session
-from tests.gates.places import Client, Far, listening, ok
+from tests.egress.brokered import CALLS, KEY, WORD, get, post, session
+from tests.egress.places import Client, Far, listening, ok
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ async def test_too_many_connections_are_turned_away_and_the_first_go_on() -> Non
 
 
 async def test_a_diary_that_cannot_be_written_ends_the_connection_and_nothing_else() -> None:
-    def full(event: GateEvent) -> None:
+    def full(event: EgressEvent) -> None:
         raise OSError(28, "No space left on device")
 
     far = Far(ok())

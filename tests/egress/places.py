@@ -8,7 +8,7 @@ from typing import Any
 
 import h11
 
-from genba.connections.egress.events import GateEvent, Verdict
+from genba.connections.egress.events import EgressEvent, Verdict
 
 SOON = 30.0
 """The deadline of everything that must happen. It is never waited for when it does."""
@@ -182,9 +182,9 @@ class Diary:
     """What a gate told."""
 
     def __init__(self) -> None:
-        self.events: list[GateEvent] = []
+        self.events: list[EgressEvent] = []
 
-    def told(self, event: GateEvent) -> None:
+    def told(self, event: EgressEvent) -> None:
         self.events.append(event)
 
     def of(self, verdict: Verdict) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from genba.connections.egress.broker import Broker
 from genba.connections.egress.h11_connection import Patience
 from genba.connections.egress.model_calls import ModelCalls, calls_of
-from tests.gates.places import Client, Diary, Serve, listening
+from tests.egress.places import Client, Diary, Serve, listening
 
 KEY = "sk-real-7d1f0c2b9a"
 CALLS = calls_of("anthropic", {})

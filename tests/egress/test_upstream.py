@@ -12,8 +12,8 @@ from genba.connections.egress.broker import Broker
 from genba.connections.egress.events import Verdict
 from genba.connections.egress.upstream import proxy_for
 from genba.domain.errors import ConfigurationError
-from tests.gates.brokered import CALLS, KEY, WORD, get, post
-from tests.gates.places import Client, Diary, Far, listening, ok
+from tests.egress.brokered import CALLS, KEY, WORD, get, post
+from tests.egress.places import Client, Diary, Far, listening, ok
 
 
 @pytest.fixture

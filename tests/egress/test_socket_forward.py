@@ -11,8 +11,8 @@ import pytest
 from genba.connections.egress.events import Verdict
 from genba.connections.egress.h11_connection import Patience
 from genba.connections.egress.socket_forward import SocketForward
-from tests.gates.places import SOON, Client, Diary, listening
-from tests.gates.test_proxy import echo
+from tests.egress.places import SOON, Client, Diary, listening
+from tests.egress.test_proxy import echo
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 

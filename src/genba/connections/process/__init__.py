@@ -1,1 +1,0 @@
-"""The one place that starts, watches and ends processes."""
