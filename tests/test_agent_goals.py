@@ -12,6 +12,7 @@ from genba.domain.errors import StateConflictError, UsageError
 from genba.domain.fleet.records import Plan, Subtask
 from genba.domain.goals.goal import (
     GOAL_TYPES,
+    CommandLine,
     CustomScript,
     EndpointResponds,
     FileExists,
@@ -20,7 +21,6 @@ from genba.domain.goals.goal import (
     ResponseContains,
     TestAdded,
     TestsPass,
-    Words,
     what_it_runs,
 )
 from genba.domain.tasks.task import Actor, ActorKind, Task, TaskDraft, TaskEdit
@@ -49,7 +49,7 @@ def _board(project: Project) -> Blackboard:
 def test_every_field_that_names_a_program_is_known() -> None:
     for kind in GOAL_TYPES.values():
         for field in msgspec.structs.fields(kind):
-            if Words == field.type or "tuple[str, ...]" in str(field.type):
+            if CommandLine == field.type or "tuple[str, ...]" in str(field.type):
                 given: dict[str, Any] = {one.name: "/" for one in msgspec.structs.fields(kind) if one.required}
                 assert what_it_runs(kind(**{**given, field.name: "true"})), f"{kind.__name__}.{field.name}"
 

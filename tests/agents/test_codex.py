@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from genba.connections.agents.cli_tools.codex import CodexAdapter, CodexSettings, toml
 from genba.connections.agents.cli_tools.codex_events import CodexReading
 from genba.connections.agents.command_line import Totals
-from genba.connections.agents.model_errors import told_wait
+from genba.connections.agents.model_errors import wait_in_text
 from genba.connections.processes.supervisor import ProcessSupervisor
 from genba.domain.errors import AgentUnavailable, BoundaryViolationError, RateLimited, UnrecoverableError
 from genba.domain.processes import Ending, Exit
@@ -153,7 +153,7 @@ NOW = datetime(2026, 11, 16, 12, 0, tzinfo=timezone(timedelta(hours=9)))
     ],
 )
 def test_the_time_to_come_back_is_read_from_the_text(text: str, seconds: float | None) -> None:
-    assert told_wait(text, NOW) == (None if seconds is None else pytest.approx(seconds))
+    assert wait_in_text(text, NOW) == (None if seconds is None else pytest.approx(seconds))
 
 
 @pytest.mark.parametrize(

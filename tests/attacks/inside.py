@@ -552,7 +552,7 @@ def _observed(field: Field, loopback: list[Listener], sockets: list[Listener], u
         seen["direct-udp"] = str(udp.recv(100))
     except BlockingIOError:
         seen["direct-udp"] = ""
-    gates = [line for line in field.journals().splitlines() if "gate_used" in line and "ports.example.com:22" in line]
+    gates = [line for line in field.journals().splitlines() if "egress_used" in line and "ports.example.com:22" in line]
     if any('"denied"' not in line for line in gates):
         seen["proxy-port"] = "the proxy tried to connect"
     return seen

@@ -34,7 +34,7 @@ def go(post: Post) -> None:
 def all_told(post: Post) -> bool:
     """Whether the worker has noted that it told everything."""
     newest = post.question().newest()
-    return newest is not None and int(newest.told.read_text() or "0") == newest.heard.stat().st_size
+    return newest is not None and int(newest.offset.read_text() or "0") == newest.output.stat().st_size
 
 
 def a_word() -> str:
@@ -85,7 +85,7 @@ def agent(project: Project, command: str, sandboxed: bool = False) -> None:
 
 @linux
 @pytest.mark.parametrize("sandboxed", [False, True], ids=["plain", "bubblewrap"])
-@pytest.mark.parametrize("with_nursery", [False, True], ids=["worker", "worker and nursery"])
+@pytest.mark.parametrize("with_fork_server", [False, True], ids=["worker", "worker and nursery"])
 async def test_a_killed_worker_leaves_its_agent_to_the_next_one(
     project: Project, posts: MakePost, sandboxed: bool, with_fork_server: bool
 ) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from genba.connections.detached.job_dir import Attempt
-from genba.connections.detached.output_log import Hearing, Recorder
+from genba.connections.detached.output_log import OutputReader, Recorder
 from genba.domain.errors import DiskFullError, StateConflictError
 from genba.domain.events import EgressUsed, Event
 from genba.domain.processes import OutputListener
@@ -32,7 +32,7 @@ def unheard(_stream: str, _line: str) -> None:
 
 async def told(attempt: Attempt, heard: OutputListener = unheard) -> list[Event]:
     events: list[Event] = []
-    with Hearing(attempt, heard, events.append) as hearing:
+    with OutputReader(attempt, heard, events.append) as hearing:
         await hearing.tell()
     return events
 
@@ -59,7 +59,7 @@ async def test_fifty_megabytes_and_binary_garbage_do_no_harm(project: Project, p
     assert newest is not None
     heard = sum(len(line) for stream, line in post.lines if stream != "started")
     assert heard < 6_000_000
-    assert newest.heard.stat().st_size < 16_000_000
+    assert newest.output.stat().st_size < 16_000_000
     assert reply.text.endswith("\nthe end\n")
     assert "bytes of output left out" in reply.text
     assert all(line for _, line in post.lines[:2])
@@ -85,7 +85,7 @@ async def test_a_secret_of_the_environment_is_not_written_down(
     assert post.said()[0] == "key: [redacted]"
     newest = post.question().newest()
     assert newest is not None
-    assert b"very-secret" not in newest.heard.read_bytes()
+    assert b"very-secret" not in newest.output.read_bytes()
     assert b"very-secret" not in (post.question().path / "request.json").read_bytes()
 
 
@@ -144,15 +144,15 @@ async def test_a_torn_line_is_passed_over_and_told_when_it_is_whole(tmp_path: Pa
     (tmp_path / "1").mkdir()
     attempt = Attempt(tmp_path / "1")
     recorder = Recorder(attempt, Plain())
-    recorder.heard("stdout", "one")
+    recorder.on_output("stdout", "one")
     lines: list[str] = []
-    with attempt.heard.open("ab") as file:
+    with attempt.output.open("ab") as file:
         file.write(b'["stdout","tw')
         file.flush()
         await told(attempt, lambda _stream, line: lines.append(line))
         assert lines == ["one"]
         file.write(b'o"]\nno json\n')
-    recorder.heard("notice", "half \ud800 of it")
+    recorder.on_output("notice", "half \ud800 of it")
     recorder.emit(EgressUsed(port="proxy", verdict="refused", target="somewhere:80"))
     events = await told(attempt, lambda _stream, line: lines.append(line))
     assert lines == ["one", "two", "half \\ud800 of it"]

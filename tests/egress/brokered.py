@@ -40,8 +40,8 @@ async def session(
             yield Session(client, port, diary, far_port)
 
 
-def get(path: str = "/v1/models", *lines: str, word: str = WORD) -> bytes:
-    return "\r\n".join([f"GET {path} HTTP/1.1", "Host: 127.0.0.1", f"X-Api-Key: {word}", *lines, "", ""]).encode()
+def get(path: str = "/v1/models", *lines: str, token: str = WORD) -> bytes:
+    return "\r\n".join([f"GET {path} HTTP/1.1", "Host: 127.0.0.1", f"X-Api-Key: {token}", *lines, "", ""]).encode()
 
 
 def post(body: bytes, *lines: str, path: str = "/v1/messages") -> bytes:

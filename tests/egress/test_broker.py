@@ -15,7 +15,7 @@ from genba.connections.egress.events import Verdict
 from genba.connections.egress.exchange import SecretScrubber
 from genba.connections.egress.h11_connection import Patience
 from genba.connections.egress.model_calls import calls_of
-from genba.connections.egress.session_token import new_word
+from genba.connections.egress.session_token import new_token
 from genba.domain.errors import ConfigurationError
 from tests.egress.brokered import CALLS, KEY, WORD, get, post, session
 from tests.egress.places import SOON, Client, Diary, Far, listening, ok, read_request
@@ -59,7 +59,7 @@ async def test_who_does_not_show_the_word_is_refused_and_told(line: str) -> None
     async with session(far.serve) as here:
         answer = await here.client.ask(f"GET /v1/models HTTP/1.1\r\nHost: x\r\n{line}\r\n\r\n".encode())
         async with Client.at(here.port) as other:
-            again = await other.ask(get(word="wrong"))
+            again = await other.ask(get(token="wrong"))
 
     assert (answer.status, again.status) == (401, 401)
     assert json.loads(answer.body)["error"]["type"] == "authentication_error"
@@ -352,7 +352,7 @@ def test_a_secret_is_blotted_out_wherever_it_is_cut(secret: str, pieces: list[st
 
 
 def test_words_are_long_and_never_the_same() -> None:
-    words = {new_word() for _ in range(100)}
+    words = {new_token() for _ in range(100)}
 
     assert len(words) == 100
     assert min(map(len, words)) > 40

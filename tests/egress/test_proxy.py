@@ -102,7 +102,7 @@ async def test_what_is_not_in_the_list_is_denied_told_once_and_counted() -> None
         "evil.example:443 it is not in sandbox.allow",
         "evil.example:80 it is not in sandbox.allow",
     ]
-    assert sorted(proxy.ledger.counts.values()) == [1, 2]
+    assert sorted(proxy.access_log.counts.values()) == [1, 2]
 
 
 async def test_endless_targets_do_not_fill_the_diary() -> None:
@@ -117,7 +117,7 @@ async def test_endless_targets_do_not_fill_the_diary() -> None:
 
     assert len(diary.events) == 501
     assert diary.events[-1].detail == "more than can be told one by one"
-    assert sum(proxy.ledger.counts.values()) == 540
+    assert sum(proxy.access_log.counts.values()) == 540
 
 
 async def test_without_a_network_even_the_list_opens_nothing() -> None:

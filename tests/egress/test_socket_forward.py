@@ -35,9 +35,9 @@ async def served(path: Path, handler: Handler) -> AsyncIterator[None]:
         yield
 
 
-def saying(word: bytes) -> Handler:
+def saying(token: bytes) -> Handler:
     async def handle(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(word)
+        writer.write(token)
         await writer.drain()
 
     return handle

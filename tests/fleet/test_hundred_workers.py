@@ -43,7 +43,7 @@ def each_was_done_once(yard: Yard, tasks: int) -> None:
 def told_of_trouble(yard: Yard) -> list[str]:
     """Everything that anybody wrote down: logs, journals, events, and what the engine keeps of its workflows."""
     ground = yard.project.root
-    places = [*ground.parent.glob("work-*.log"), ground / ".git" / "genba" / "nursery.log"]
+    places = [*ground.parent.glob("work-*.log"), ground / ".git" / "genba" / "fork_server.log"]
     places += (ground / "tmp" / "logs").rglob("*.jsonl")
     found = [
         f"{place.name}: {line}"

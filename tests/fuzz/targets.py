@@ -18,7 +18,7 @@ from genba.connections.agents.cli_tools.opencode_events import OpenCodeReading
 from genba.connections.agents.cli_tools.prices import Price
 from genba.connections.agents.command_line import Reading, Totals
 from genba.connections.agents.custom import CustomAdapter, CustomSettings
-from genba.connections.agents.model_errors import told_wait
+from genba.connections.agents.model_errors import wait_in_text
 from genba.connections.agents.read_only_commands import only_reads
 from genba.connections.agents.scripted import read_script
 from genba.connections.detached.results import Failure, Result
@@ -444,7 +444,7 @@ def feed_prose(text: str) -> None:
 def feed_words(text: str) -> None:
     from datetime import UTC, datetime
 
-    told_wait(text, datetime.now(UTC))
+    wait_in_text(text, datetime.now(UTC))
     only_reads(text)
     Redactor({"MY_TOKEN": "not for you"}).text(text)
 

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from genba.connections.git.repository.layout import RepositoryLayout, is_folder
-from genba.connections.git.worktrees.housekeeping import GitHousekeeping, Piece
+from genba.connections.git.worktrees.housekeeping import Candidate, GitHousekeeping
 from genba.connections.git.worktrees.worktrees import GitWorkingTrees
 from genba.domain.sessions.workspaces import Workspace
 from genba.domain.tasks.housekeeping import SessionLeftovers
@@ -28,12 +28,12 @@ def reachable(project: Project) -> set[str]:
 async def clear(keeping: GitHousekeeping) -> tuple[list[str], dict[str, str]]:
     """What went, by its kind; and what stays, by its name."""
     went, stays = [], {}
-    for piece in await keeping.find():
-        why = await piece.act() if piece.act is not None else piece.found.why
+    for candidate in await keeping.find():
+        why = await candidate.act() if candidate.act is not None else candidate.found.why
         if why:
-            stays[piece.found.name] = why
+            stays[candidate.found.name] = why
         else:
-            went.append(piece.found.kind)
+            went.append(candidate.found.kind)
     return went, stays
 
 
@@ -70,19 +70,19 @@ async def test_a_keeper_that_goes_in_between_keeps_the_branch(project: Project) 
     trees.release()
     project.git("tag", "kept", BRANCH)
     keeping = GitHousekeeping(layout, over(workspace), time.time() + LATER)
-    pieces = [piece for piece in await keeping.find() if piece.act is not None]
-    assert [piece.found.kind for piece in pieces] == ["working tree", "branch"]
+    candidates = [candidate for candidate in await keeping.find() if candidate.act is not None]
+    assert [candidate.found.kind for candidate in candidates] == ["working tree", "branch"]
 
-    assert await _act(pieces[0]) == ""
+    assert await _act(candidates[0]) == ""
     project.git("tag", "--delete", "kept")
 
-    assert await _act(pieces[1]) == "kept has its commits no longer"
+    assert await _act(candidates[1]) == "kept has its commits no longer"
     assert BRANCH in project.git("branch", "--format=%(refname:short)").splitlines()
 
 
-async def _act(piece: Piece) -> str:
-    assert piece.act is not None
-    return await piece.act()
+async def _act(candidate: Candidate) -> str:
+    assert candidate.act is not None
+    return await candidate.act()
 
 
 async def test_of_several_refs_with_the_same_commits_the_branch_stays(project: Project) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.git.repository.git_errors import telling_line, verb
+from genba.connections.git.repository.git_errors import error_line, verb
 from genba.connections.git.repository.layout import RepositoryLayout
 from genba.domain.errors import GitError
 from tests.project import Project
@@ -33,7 +33,7 @@ hint: "git config advice.graftFileDeprecated false"
     ],
 )
 def test_one_line_says_what_is_wrong(said: str, told: str) -> None:
-    assert telling_line(said) == told
+    assert error_line(said) == told
 
 
 def test_a_command_is_known_by_its_verb() -> None:

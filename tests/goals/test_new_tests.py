@@ -9,8 +9,8 @@ import pytest
 
 from genba.connections.goals.runner import GoalEngine
 from genba.connections.goals.test_selection import narrow
+from genba.domain.goals.goal import CommandLine
 from genba.domain.goals.goal import TestAdded as TestAddedGoal
-from genba.domain.goals.goal import Words
 from genba.domain.goals.verification import Place
 from genba.domain.sessions.evidence import CheckStatus
 
@@ -124,7 +124,7 @@ HOSTILE = (
     ids=["appended", "placed", "placed in quotes", "placed in a list"],
 )
 async def test_the_name_of_a_test_file_is_never_run(
-    engine: GoalEngine, branch: Branch, mark: str, command: Words, tmp_path: Path
+    engine: GoalEngine, branch: Branch, mark: str, command: CommandLine, tmp_path: Path
 ) -> None:
     result = await engine.run(TestAddedGoal(must_fail_on_base=True, command=command), branch(TEST, *HOSTILE), mark)
 
@@ -197,15 +197,15 @@ def test_known_runners_are_told_the_files(
     (folder / "tests").mkdir()
     run = narrow(command, ("a.py", "-b.py"), folder)
 
-    assert (run.words, run.more, run.narrowed) == (words, more, True)
+    assert (run.command_line, run.more, run.narrowed) == (words, more, True)
 
 
 @pytest.mark.parametrize("command", ["make test", "pytest -q && true", "npm test", "cd x; pytest", "python3 run.py"])
 def test_other_commands_stay_as_they_are(folder: Path, command: str) -> None:
     run = narrow(command, ("a.py",), folder)
 
-    assert (run.words, run.more, run.narrowed) == (command, (), False)
+    assert (run.command_line, run.more, run.narrowed) == (command, (), False)
 
 
 def test_a_word_around_the_files_is_repeated_for_each(folder: Path) -> None:
-    assert narrow(("run", "--file={files}"), ("a", "b"), folder).words == ("run", "--file=a", "--file=b")
+    assert narrow(("run", "--file={files}"), ("a", "b"), folder).command_line == ("run", "--file=a", "--file=b")

@@ -322,7 +322,7 @@ FILES = (
         ((), ()),
     ],
 )
-def test_the_files_that_a_command_names(command: wanted.Words, paths: tuple[str, ...]) -> None:
+def test_the_files_that_a_command_names(command: wanted.CommandLine, paths: tuple[str, ...]) -> None:
     assert goal_results.paths_in_command(command, FILES) == paths
 
 

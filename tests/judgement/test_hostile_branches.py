@@ -82,7 +82,7 @@ def test_a_branch_without_changes_passes_every_guard(files: dict[str, Entry]) ->
 
 
 @given(st.text() | st.lists(st.text()).map(tuple), st.lists(PATHS))
-def test_no_command_makes_the_search_for_its_files_raise(command: wanted.Words, files: list[str]) -> None:
+def test_no_command_makes_the_search_for_its_files_raise(command: wanted.CommandLine, files: list[str]) -> None:
     assert set(goal_results.paths_in_command(command, files)) <= set(files)
 
 

@@ -44,10 +44,10 @@ class Engine(msgspec.Struct, frozen=True):
     def sandbox(self) -> ContainerSandbox:
         return ContainerSandbox(self.kind, ProcessSupervisor(), self.host, self.options)
 
-    def ask(self, *words: str) -> str:
+    def ask(self, *args: str) -> str:
         """The engine's answer to words of the tests' own."""
         places = self.options[: self.options.index("--runtime")] if "--root" in self.options else ()
-        argv = [self.kind.value, *places, *words]
+        argv = [self.kind.value, *places, *args]
         environment = {**os.environ, **({"DOCKER_HOST": self.host} if self.host else {})}
         asked = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=60, check=True)
         return asked.stdout.strip()

@@ -129,7 +129,7 @@ class HostileRunSuite:
     """Fixture: `sandboxed`, a project with walls. Each test is one run of `genba run`."""
 
     def test_whatever_it_plants_nothing_happens_on_the_host(self, sandboxed: Project, tmp_path: Path) -> None:
-        word, secret = f"{100_000 + secrets.randbelow(10**5)}.{secrets.randbelow(10**9)}", secrets.token_hex(20)
+        arg, secret = f"{100_000 + secrets.randbelow(10**5)}.{secrets.randbelow(10**9)}", secrets.token_hex(20)
         owned, home = tmp_path / "owned", tmp_path / "somebody"
         (home / ".ssh").mkdir(parents=True)
         (home / ".ssh" / "id_ed25519").write_text(secret)
@@ -142,8 +142,8 @@ class HostileRunSuite:
         )
         with listening(path) as (port, servers):
             try:
-                words = [str(each) for each in (owned, sandboxed.root, home, port, path, word)]
-                sandboxed.agent(adapter={"type": "custom", "command": ["bash", "-c", PLANTS, "bash", *words]})
+                args = [str(each) for each in (owned, sandboxed.root, home, port, path, arg)]
+                sandboxed.agent(adapter={"type": "custom", "command": ["bash", "-c", PLANTS, "bash", *args]})
                 declared = sandboxed.git("rev-parse", "main")
                 done = sandboxed.genba("run", "worker", "--json")
                 for server in servers:
@@ -156,9 +156,9 @@ class HostileRunSuite:
         sandboxed.git("status", "--short")
         sandboxed.git("fsck", "--strict", "--no-dangling")
         assert not owned.exists()
-        assert living_with(word) == []
+        assert living_with(arg) == []
         self._nothing_was_read(sandboxed, secret)
-        self._nothing_was_written(sandboxed, before, declared, home, word)
+        self._nothing_was_written(sandboxed, before, declared, home, arg)
 
     def test_the_filter_of_a_nested_repository_does_not_run_on_the_host(
         self, sandboxed: Project, tmp_path: Path
@@ -188,7 +188,7 @@ class HostileRunSuite:
         assert [file for file in kept if secret.encode() in file.read_bytes()] == []
 
     def _nothing_was_written(
-        self, sandboxed: Project, before: tuple[str, str, str], declared: str, home: Path, word: str
+        self, sandboxed: Project, before: tuple[str, str, str], declared: str, home: Path, arg: str
     ) -> None:
         first, readme, config = before
         assert sandboxed.git("merge-base", "--is-ancestor", first, declared) == ""
@@ -206,7 +206,7 @@ class HostileRunSuite:
             Path("/etc/cron.d"),
             Path("/tmp"),
         ):
-            assert not (place / f"planted-{word}").exists()
+            assert not (place / f"planted-{arg}").exists()
 
     @pytest.mark.parametrize("kind", HOGS)
     def test_the_run_of_a_hog_ends_with_its_violation_named(self, sandboxed: Project, kind: str) -> None:

@@ -87,18 +87,18 @@ async def test_the_death_of_genba_is_the_death_of_what_it_runs(
     sandbox: Sandbox, spec: SandboxSpec, tmp_path: Path
 ) -> None:
     """Killed without a chance to clean up, and with a daemon that hides: nobody is left."""
-    word = f"{100_000 + os.getpid()}.{secrets.randbelow(10**9)}"
+    arg = f"{100_000 + os.getpid()}.{secrets.randbelow(10**9)}"
     program = tmp_path / "program.py"
     program.write_text(_PROGRAM)
-    script = f"setsid env -i /usr/bin/sleep {word} & echo begun; /usr/bin/sleep {word}"
-    words = (sys.executable, str(program), spec.folder, spec.tree, spec.home, script)
-    genba = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
+    script = f"setsid env -i /usr/bin/sleep {arg} & echo begun; /usr/bin/sleep {arg}"
+    args = (sys.executable, str(program), spec.folder, spec.tree, spec.home, script)
+    genba = await asyncio.create_subprocess_exec(*args, stdout=asyncio.subprocess.PIPE)
     assert genba.stdout is not None
     assert await genba.stdout.readline() == b"begun\n"
-    assert len(living_with(word)) >= 2
+    assert len(living_with(arg)) >= 2
     genba.send_signal(signal.SIGKILL)
     await genba.wait()
-    await until_gone(word)
+    await until_gone(arg)
 
 
 _PROGRAM = """
@@ -111,13 +111,13 @@ from genba.domain.sessions.sandbox import SandboxSpec
 folder, tree, home, script = sys.argv[1:]
 
 async def main():
-    cell = SandboxSpec(run="killed", folder=folder, tree=tree, home=home)
-    walls = await BubblewrapSandbox(ProcessSupervisor()).open(cell)
+    spec = SandboxSpec(run="killed", folder=folder, tree=tree, home=home)
+    handle = await BubblewrapSandbox(ProcessSupervisor()).open(spec)
     command = Command(
         argv=("bash", "-c", script), workdir=tree, environment={"PATH": "/usr/bin:/bin"}, timeout_seconds=60,
         idle_seconds=60, mark="killed", lines=lambda line: print(line.decode(), flush=True),
     )
-    await walls.run(command, lambda stream, line: None)
+    await handle.run(command, lambda stream, line: None)
 
 asyncio.run(main())
 """
@@ -213,24 +213,24 @@ async def test_all_commands_of_a_cell_share_one_allowance_of_disk(sandbox: Sandb
 
 
 async def test_closing_the_walls_ends_what_still_runs(sandbox: Sandbox, spec: SandboxSpec) -> None:
-    word = f"{100_000 + os.getpid()}.{secrets.randbelow(10**9)}"
+    arg = f"{100_000 + os.getpid()}.{secrets.randbelow(10**9)}"
     begun = asyncio.Event()
     handle = await sandbox.open(spec)
-    command = command_in(spec, "sh", "-c", f"echo begun; sleep {word}", lines=lambda _: begun.set())
+    command = command_in(spec, "sh", "-c", f"echo begun; sleep {arg}", lines=lambda _: begun.set())
     running = asyncio.create_task(handle.run(command, unheard))
     await asyncio.wait_for(begun.wait(), 60)
     await handle.close()
     assert (await asyncio.wait_for(running, 60)).code != 0
-    assert living_with(word) == []
+    assert living_with(arg) == []
 
 
 @pytest.mark.parametrize("script", ["echo begun", "echo begun; sleep 600"], ids=["ends", "is ended"])
 @pytest.mark.usefixtures("sandbox")
 def test_where_orphans_come_to_genba_a_command_leaves_no_process_behind(spec: SandboxSpec, script: str) -> None:
     """One that is not collected also keeps its process namespace, for whose end Genba waits for seconds."""
-    words = [sys.executable, "-c", _ENDING_PROGRAM, spec.folder, spec.tree, spec.home, script]
+    args = [sys.executable, "-c", _ENDING_PROGRAM, spec.folder, spec.tree, spec.home, script]
     environment = {**os.environ, "GENBA_OWN_PROCESS": ""}
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(args, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == []
 
@@ -254,13 +254,13 @@ def children():
 async def main():
     take_in_orphans()
     begun = asyncio.Event()
-    cell = SandboxSpec(run="ended", folder=folder, tree=tree, home=home)
-    walls = await BubblewrapSandbox(ProcessSupervisor()).open(cell)
+    spec = SandboxSpec(run="ended", folder=folder, tree=tree, home=home)
+    handle = await BubblewrapSandbox(ProcessSupervisor()).open(spec)
     command = Command(
         argv=("sh", "-c", script), workdir=tree, environment={"PATH": "/usr/bin:/bin"}, timeout_seconds=60,
         idle_seconds=60, mark=f"ended-{os.getpid()}", lines=lambda line: begun.set(),
     )
-    running = asyncio.create_task(walls.run(command, lambda stream, line: None))
+    running = asyncio.create_task(handle.run(command, lambda stream, line: None))
     await begun.wait()
     if "sleep" in script:
         running.cancel()

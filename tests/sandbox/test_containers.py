@@ -144,8 +144,8 @@ async def test_variables_arrive_whole_and_stand_on_no_command_line(engine: Engin
 
     def look(stream: str, line: str) -> None:
         if line == "running":
-            words = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.parent.exists()]
-            seen.extend(word.decode(errors="replace") for word in words if b"and 'another'" in word)
+            args = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.parent.exists()]
+            seen.extend(arg.decode(errors="replace") for arg in args if b"and 'another'" in arg)
             inside(spec.tree, "go").touch()
 
     waits = (
@@ -340,10 +340,10 @@ async def main():
     take_in_orphans()
     engine = msgspec.json.decode(sys.argv[1], type=Engine)
     run, folder, tree, home = sys.argv[2:]
-    gates = (EgressPort(name="g", port=5000, serve=serve),)
-    cell = SandboxSpec(run=run, folder=folder, tree=tree, home=home, gates=gates)
-    walls = await engine.sandbox().open(cell)
-    await walls.run(command(cell, "sh", "-c", "echo up; sleep 300"), lambda _, line: print(line, flush=True))
+    ports = (EgressPort(name="g", port=5000, serve=serve),)
+    spec = SandboxSpec(run=run, folder=folder, tree=tree, home=home, egress_ports=ports)
+    handle = await engine.sandbox().open(spec)
+    await handle.run(command(spec, "sh", "-c", "echo up; sleep 300"), lambda _, line: print(line, flush=True))
 
 asyncio.run(main())
 """
@@ -352,9 +352,9 @@ asyncio.run(main())
 async def test_what_a_killed_genba_left_is_swept_by_its_mark_and_its_gates_end_alone(
     engine: Engine, spec: SandboxSpec
 ) -> None:
-    words = (msgspec.json.encode(engine).decode(), spec.run, spec.folder, spec.tree, spec.home)
+    args = (msgspec.json.encode(engine).decode(), spec.run, spec.folder, spec.tree, spec.home)
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", KILLED, *words), stdout=asyncio.subprocess.PIPE, cwd=Path(__file__).parents[2]
+        *(sys.executable, "-c", KILLED, *args), stdout=asyncio.subprocess.PIPE, cwd=Path(__file__).parents[2]
     )
     assert process.stdout is not None
     async with asyncio.timeout(DEADLINE_SECONDS):
@@ -380,7 +380,7 @@ def plain_image(engine: Engine, tmp_path: Path, *programs: str) -> str:
     needed = {Path("/bin", program) for program in programs}
     for program in tuple(needed):
         output = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
-        needed |= {Path(word) for word in output.split() if word.startswith("/")}
+        needed |= {Path(arg) for arg in output.split() if arg.startswith("/")}
     archive = tmp_path / "image.tar"
     with tarfile.open(archive, "w", dereference=True) as tar:
         for path in sorted(needed):

@@ -51,8 +51,8 @@ def test_genba_verify_checks_work_in_the_sandbox_of_its_agent(project: Project) 
     worker(project, kind="bubblewrap")
     project.issue(1, "Add work")
     branch = project.run("worker", "--issue", "1", "--no-merge")["branch"]
-    for words in (("1",), (branch,), (project.git("rev-parse", branch),)):
-        project.genba("verify", *words, "--fresh", check=0)
+    for args in (("1",), (branch,), (project.git("rev-parse", branch),)):
+        project.genba("verify", *args, "--fresh", check=0)
     assert not outside(project).exists()
 
 
@@ -61,8 +61,8 @@ def test_genba_verify_checks_work_in_the_sandbox_that_the_command_line_named(pro
     worker(project)
     project.issue(1, "Add work")
     branch = project.run("worker", "--issue", "1", "--no-merge", "--sandbox", "bubblewrap")["branch"]
-    for words in (("1",), (branch,)):
-        project.genba("verify", *words, "--fresh", check=0)
+    for args in (("1",), (branch,)):
+        project.genba("verify", *args, "--fresh", check=0)
     assert not outside(project).exists()
 
 

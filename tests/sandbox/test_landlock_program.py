@@ -46,10 +46,10 @@ def test_a_command_writes_below_its_folders_and_nowhere_else(tmp_path: Path) -> 
         (folder / "file").write_text("old")
     (tmp_path / "link").symlink_to(outside)
     line = 'echo new >"$1/file"; echo new >"$2/file"; exit 7'
-    words = [str(inside), str(tmp_path / "link"), str(tmp_path / "absent"), str(start), "--"]
+    args = [str(inside), str(tmp_path / "link"), str(tmp_path / "absent"), str(start), "--"]
 
     done = subprocess.run(
-        [str(start), *words, "/bin/sh", "-c", line, "sh", str(inside), str(outside)],
+        [str(start), *args, "/bin/sh", "-c", line, "sh", str(inside), str(outside)],
         capture_output=True,
         text=True,
         check=False,

@@ -58,23 +58,23 @@ def test_deleted_objects_are_told_and_the_repository_of_the_user_stays_whole(san
 
 
 def test_what_a_killed_run_left_is_ended_by_the_one_that_resumes_it(sandboxed: Project) -> None:
-    word = f"7{os.getpid()}.{id(sandboxed) % 10**6}"
+    arg = f"7{os.getpid()}.{id(sandboxed) % 10**6}"
     again = sandboxed.root.parent / "again"
     settle(sandboxed, read=[str(sandboxed.root.parent)], limits={"disk_mb": 50, "memory_mb": 400, "processes": 200})
-    sandboxed.agent(adapter={"type": "custom", "command": f"test -e {again} || sleep {word}; {COMMIT}"})
+    sandboxed.agent(adapter={"type": "custom", "command": f"test -e {again} || sleep {arg}; {COMMIT}"})
     process = subprocess.Popen(
         [str(GENBA), "run", "worker", "--quiet"],
         cwd=sandboxed.root,
         env={**ordinary_environment(), **sandboxed.environment},
         stderr=subprocess.DEVNULL,
     )
-    until(lambda: living(word), 60)
+    until(lambda: living(arg), 60)
     process.kill()
     process.wait()
     again.touch()
     run = json.loads(sandboxed.genba("logs", "--json", check=0).out.splitlines()[0])["run"]
     assert sandboxed.run("--resume", run)["outcome"] == "completed"
-    assert living(word) == []
+    assert living(arg) == []
 
 
 def test_no_filter_of_the_user_is_run_among_the_files_of_an_agent(sandboxed: Project) -> None:
@@ -144,7 +144,7 @@ def test_who_types_approve_behind_walls_approves_nothing(sandboxed: Project) -> 
     before = sandboxed.genba("task", "show", "1", "--json", check=0).json
     places = (".", shlex.quote(str(sandboxed.root)))
     approve = f"env -u GENBA_RUN -u GENBA_AGENT {sys.executable} -m genba"
-    lines = [f"(cd {place} && {approve} {words} 1)" for place in places for words in ("approve", "task approve")]
+    lines = [f"(cd {place} && {approve} {args} 1)" for place in places for args in ("approve", "task approve")]
     line = "; ".join(f'{each} >> told 2>&1; echo "exit $?" >> told' for each in lines)
     sandboxed.agent(adapter={"type": "custom", "command": f"{line}; git add -A; git commit -qm told"})
 

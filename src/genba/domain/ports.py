@@ -52,7 +52,7 @@ class AgentAdapter(Protocol):
 
     async def start(self, session: AgentSession) -> AgentInstance: ...
 
-    async def execute(self, instance: AgentInstance, ask: Ask, heard: OutputListener) -> Reply:
+    async def execute(self, instance: AgentInstance, ask: Ask, on_output: OutputListener) -> Reply:
         """Put one question. Raises RecoverableError where trying again may help."""
         ...
 
@@ -66,7 +66,7 @@ class AgentAdapter(Protocol):
 class Processes(Protocol):
     """The one place that starts, watches and ends processes."""
 
-    async def run(self, command: Command, heard: OutputListener) -> Exit: ...
+    async def run(self, command: Command, on_output: OutputListener) -> Exit: ...
 
     async def sweep(self, mark: str) -> int:
         """End every living process that carries the mark; say how many there were."""
@@ -81,7 +81,7 @@ class SandboxHandle(Protocol):
         """The port on the loopback inside, by the name of its gate."""
         ...
 
-    async def run(self, command: Command, heard: OutputListener) -> Exit: ...
+    async def run(self, command: Command, on_output: OutputListener) -> Exit: ...
 
     async def sweep(self, mark: str) -> int:
         """End every living process that carries the mark; say how many there were."""

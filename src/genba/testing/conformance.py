@@ -65,10 +65,10 @@ class AgentAdapterSuite:
         await adapter.stop(instance)
 
     async def test_it_says_when_it_begins(self, adapter: AgentAdapter, session: AgentSession) -> None:
-        heard: list[str] = []
+        on_output: list[str] = []
         instance = await adapter.start(session)
-        await adapter.execute(instance, an_ask(session), lambda stream, _line: heard.append(stream))
-        assert heard[0] == "started"
+        await adapter.execute(instance, an_ask(session), lambda stream, _line: on_output.append(stream))
+        assert on_output[0] == "started"
 
     async def test_between_questions_it_is_idle_and_in_the_end_stopped(
         self, adapter: AgentAdapter, session: AgentSession
@@ -139,11 +139,11 @@ class ProcessesSuite:
     async def test_it_hears_and_returns_what_is_printed(
         self, processes: Processes, command: Callable[[int], Command]
     ) -> None:
-        heard: list[tuple[str, str]] = []
-        done = await processes.run(command(0), lambda stream, line: heard.append((stream, line)))
+        on_output: list[tuple[str, str]] = []
+        done = await processes.run(command(0), lambda stream, line: on_output.append((stream, line)))
         assert (done.ending, done.code, done.stdout) == (Ending.EXITED, 0, "hello\n")
-        assert heard[0][0] == "started"
-        assert ("stdout", "hello") in heard
+        assert on_output[0][0] == "started"
+        assert ("stdout", "hello") in on_output
 
     async def test_it_tells_the_exit_code(self, processes: Processes, command: Callable[[int], Command]) -> None:
         assert (await processes.run(command(3), _silent)).code == 3

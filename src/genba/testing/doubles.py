@@ -133,13 +133,13 @@ class ReplyingAgent:
     async def start(self, session: AgentSession) -> AgentInstance:
         return RememberedInstance(session)
 
-    async def execute(self, instance: AgentInstance, ask: Ask, heard: OutputListener) -> Reply:
+    async def execute(self, instance: AgentInstance, ask: Ask, on_output: OutputListener) -> Reply:
         if isinstance(instance, RememberedInstance) and instance.status is InstanceStatus.STOPPED:
             raise UnrecoverableError("the instance was stopped")
         if not self.answers:
             raise UnexpectedStep(f"nobody expected question {ask.number}, at the step {ask.step}")
         self.asked.append(ask)
-        heard("started", "0")
+        on_output("started", "0")
         answer = self.answers.pop(0)
         if isinstance(answer, GenbaError):
             raise answer
@@ -164,15 +164,15 @@ class ScriptedProcesses:
         self.exits = {word: list(found) for word, found in exits.items()}
         self.commands: list[Command] = []
 
-    async def run(self, command: Command, heard: OutputListener) -> Exit:
+    async def run(self, command: Command, on_output: OutputListener) -> Exit:
         self.commands.append(command)
         waiting = self.exits.get(command.argv[0])
         if not waiting:
             raise UnexpectedStep(f"nobody expected the command {command.argv}")
-        heard("started", "0")
+        on_output("started", "0")
         done = waiting.pop(0)
         for line in done.stdout.splitlines():
-            heard("stdout", line)
+            on_output("stdout", line)
         return done
 
     async def sweep(self, mark: str) -> int:  # noqa: ARG002  (nothing was ever started)

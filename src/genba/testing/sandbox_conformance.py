@@ -105,15 +105,15 @@ class UnwalledSuite:
         assert at(spec.home, "kept").stat().st_uid == os.getuid()
 
     async def test_streams_and_exit_codes_pass_through(self, sandbox: Sandbox, spec: SandboxSpec) -> None:
-        heard: list[tuple[str, str]] = []
+        on_output: list[tuple[str, str]] = []
         lines: list[bytes] = []
         async with opened(sandbox, spec) as handle:
             command = command_in(spec, "sh", "-c", "cat; echo bad >&2; exit 7", stdin="one\ntwo\n", lines=lines.append)
-            done = await handle.run(command, lambda stream, line: heard.append((stream, line)))
+            done = await handle.run(command, lambda stream, line: on_output.append((stream, line)))
         assert (done.ending, done.code, done.stdout, done.stderr) == (Ending.EXITED, 7, "one\ntwo\n", "bad\n")
         assert lines == [b"one", b"two"]
-        assert heard[0][0] == "started"
-        apart = {(stream, line) for stream, text in heard for line in text.split("\n")}
+        assert on_output[0][0] == "started"
+        apart = {(stream, line) for stream, text in on_output for line in text.split("\n")}
         assert {("stdout", "one"), ("stdout", "two"), ("stderr", "bad")} <= apart
         assert done.violations == ()
 

@@ -42,10 +42,10 @@ class ScriptedHandle:
         self.ports = {egress_port.name: egress_port.port for egress_port in spec.egress_ports}
         self.closed = False
 
-    async def run(self, command: Command, heard: OutputListener) -> Exit:
+    async def run(self, command: Command, on_output: OutputListener) -> Exit:
         if self.closed:
             raise UnexpectedStep(f"{command.argv} was run behind walls that are closed")
-        return await self.sandbox.processes.run(command, heard)
+        return await self.sandbox.processes.run(command, on_output)
 
     async def sweep(self, mark: str) -> int:
         return await self.sandbox.processes.sweep(mark)

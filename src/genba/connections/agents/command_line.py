@@ -69,7 +69,7 @@ class CommandLineAdapter(OneShotAdapter):
     def invocation(self, session: AgentSession, ask: Ask) -> Invocation:
         raise NotImplementedError
 
-    def reading(self, session: AgentSession, ask: Ask, heard: OutputListener) -> Reading:
+    def reading(self, session: AgentSession, ask: Ask, on_output: OutputListener) -> Reading:
         raise NotImplementedError
 
     def executable(self, environment: Mapping[str, str]) -> str | None:
@@ -105,11 +105,11 @@ class CommandLineAdapter(OneShotAdapter):
     def _missing(self) -> str:
         return f"{self.settings.command or self.binary} is not installed"
 
-    async def execute(self, instance: AgentInstance, ask: Ask, heard: OutputListener) -> Reply:
+    async def execute(self, instance: AgentInstance, ask: Ask, on_output: OutputListener) -> Reply:
         shot = OneShotInstance.of(instance)
         session = shot.session
         invocation = self.invocation(session, ask)
-        marks = Marks(heard)
+        marks = Marks(on_output)
         reading = self.reading(session, ask, marks)
         with shot.running():
             done = await session.processes.run(
@@ -168,12 +168,12 @@ def _since(before: _Number, total: _Number) -> _Number:
     return total - before if total >= before else total
 
 
-def found_on_path(word: str, environment: Mapping[str, str]) -> str | None:
+def found_on_path(arg: str, environment: Mapping[str, str]) -> str | None:
     """A command as an absolute path; None where there is none."""
-    if "/" in word:
-        return word if _can_run(word) else None
+    if "/" in arg:
+        return arg if _can_run(arg) else None
     for folder in environment.get("PATH", os.defpath).split(os.pathsep):
-        path = os.path.join(folder, word)  # noqa: PTH118  (an empty folder must stay one)
+        path = os.path.join(folder, arg)  # noqa: PTH118  (an empty folder must stay one)
         if folder and _can_run(path):
             return path
     return None

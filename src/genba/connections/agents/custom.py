@@ -78,26 +78,26 @@ class CustomAdapter(OneShotAdapter):
     def problem(self, environment: Mapping[str, str]) -> str:
         """Why the command could not be started by someone with this environment; known before anything is touched."""
         command, env = self.settings.command, self.settings.env
-        words = (command,) if isinstance(command, str) else command
-        if not words or not words[0].strip():
+        args = (command,) if isinstance(command, str) else command
+        if not args or not args[0].strip():
             return "expected a command, got nothing"
-        if sum(len(word.encode()) + 1 for word in (*words, *env, *env.values())) > _LONGEST:
+        if sum(len(arg.encode()) + 1 for arg in (*args, *env, *env.values())) > _LONGEST:
             return f"with its variables it is longer than {_LONGEST} bytes"
         if isinstance(command, str) and (inside := _inside_quotes(command)):
             return f"{{{inside}}} stands inside a longer quoted text, where a shell would read what it is filled with"
-        word = words[0]
-        in_tree = "/" in word and not word.startswith("/")
-        if isinstance(command, str) or in_tree or "{" in word or self._found(word, environment):
+        arg = args[0]
+        in_tree = "/" in arg and not arg.startswith("/")
+        if isinstance(command, str) or in_tree or "{" in arg or self._is_found(arg, environment):
             return ""
-        return f"the command of the agent is not there: {word}"
+        return f"the command of the agent is not there: {arg}"
 
     async def start(self, session: AgentSession) -> AgentInstance:
         command = self.settings.command
-        if not isinstance(command, str) and not self._found(command[0], session.environment, session.workdir):
+        if not isinstance(command, str) and not self._is_found(command[0], session.environment, session.workdir):
             raise NotFoundError(f"the command of the agent is not there: {command[0]}", hint="check runner.adapter")
         return OneShotInstance(session)
 
-    async def execute(self, instance: AgentInstance, ask: Ask, heard: OutputListener) -> Reply:
+    async def execute(self, instance: AgentInstance, ask: Ask, on_output: OutputListener) -> Reply:
         shot = OneShotInstance.of(instance)
         files = _Files(Path(shot.session.folder), ask)
         argv, by_file = self._argv(ask, files)
@@ -115,14 +115,14 @@ class CustomAdapter(OneShotAdapter):
                     output_bytes=ask.output_bytes,
                     mark=ask.run,
                 ),
-                heard,
+                on_output,
             )
         return self._reply(done, files)
 
     def _argv(self, ask: Ask, files: "_Files") -> tuple[tuple[str, ...], bool]:
         command = self.settings.command
-        words = ("sh", "-c", command) if isinstance(command, str) else command
-        joined = " ".join(words)
+        args = ("sh", "-c", command) if isinstance(command, str) else command
+        joined = " ".join(args)
         files.system_by_file = "{system_prompt_file}" in joined
         values = {
             "prompt_file": str(files.prompt),
@@ -134,8 +134,8 @@ class CustomAdapter(OneShotAdapter):
             "permission_mode": str(ask.permission_mode),
             "allowed_tools": ",".join(ask.allowed_tools or ()),
         }
-        fill = _in_shell if isinstance(command, str) else _in_word
-        return tuple(fill(word, values) for word in words), "{prompt_file}" in joined
+        fill = _in_shell if isinstance(command, str) else _in_argument
+        return tuple(fill(arg, values) for arg in args), "{prompt_file}" in joined
 
     def _environment(self, session: AgentSession, ask: Ask) -> dict[str, str]:
         values = {
@@ -152,12 +152,12 @@ class CustomAdapter(OneShotAdapter):
         passed = {name: os.environ[name] for name in self.settings.pass_env if name in os.environ}
         return {**environment, **passed, **self.settings.env}
 
-    def _found(self, word: str, environment: Mapping[str, str], workdir: str = "") -> bool:
+    def _is_found(self, arg: str, environment: Mapping[str, str], workdir: str = "") -> bool:
         """Whether a command is there: on the path that it will be looked for on, or in the working tree."""
-        if "/" in word:
-            return _can_run(Path(workdir) / word)
+        if "/" in arg:
+            return _can_run(Path(workdir) / arg)
         folders = self._variables(environment).get("PATH", os.defpath).split(os.pathsep)
-        return any(_can_run(Path(folder) / word) for folder in folders)
+        return any(_can_run(Path(folder) / arg) for folder in folders)
 
     def _reply(self, done: Exit, files: "_Files") -> Reply:
         result = files.read_reply()
@@ -190,11 +190,11 @@ def _inside_quotes(line: str) -> str:
     quote, opened = "", -1
     at = 0
     while at < len(line):
-        found = _NAME_IN_BRACES.match(line, at)
-        if found is not None and found[1] in _PLACEHOLDERS and quote:
-            alone = opened == at - 1 and line[found.end() : found.end() + 1] == quote
+        match = _NAME_IN_BRACES.match(line, at)
+        if match is not None and match[1] in _PLACEHOLDERS and quote:
+            alone = opened == at - 1 and line[match.end() : match.end() + 1] == quote
             if not alone:
-                return found[1]
+                return match[1]
         letter = line[at]
         if letter == "\\" and quote != "'":
             at += 2
@@ -207,25 +207,25 @@ def _inside_quotes(line: str) -> str:
     return ""
 
 
-def _in_word(word: str, values: Mapping[str, str]) -> str:
+def _in_argument(arg: str, values: Mapping[str, str]) -> str:
     """A word that no shell reads, filled in."""
-    return _PLACEHOLDER.sub(lambda found: _plain(found, values), word)
+    return _PLACEHOLDER.sub(lambda match: _plain(match, values), arg)
 
 
 def _in_shell(line: str, values: Mapping[str, str]) -> str:
     """A shell line, filled in: what a value contains is never read by the shell, with quotes around it or without."""
 
-    def quoted(found: re.Match[str]) -> str:
-        value = values.get(found[2], "")
+    def quoted(match: re.Match[str]) -> str:
+        value = values.get(match[2], "")
         safe = value if not value else shlex.quote(value)
-        return _plain(found, values) if safe == value else safe
+        return _plain(match, values) if safe == value else safe
 
     return _PLACEHOLDER.sub(quoted, line)
 
 
-def _plain(found: re.Match[str], values: Mapping[str, str]) -> str:
-    quote, name = found[1], found[2]
-    return f"{quote}{values[name]}{quote}" if name in values else found[0]
+def _plain(match: re.Match[str], values: Mapping[str, str]) -> str:
+    quote, name = match[1], match[2]
+    return f"{quote}{values[name]}{quote}" if name in values else match[0]
 
 
 class _Files:
@@ -260,13 +260,13 @@ class _Files:
         return output
 
 
-def _wrong(told: ReplyFile) -> str:
+def _wrong(reply: ReplyFile) -> str:
     """Why a reply that has the right shape cannot be used all the same."""
-    if min(told.usage.input_tokens, told.usage.output_tokens, told.usage.cost_usd) < 0:
+    if min(reply.usage.input_tokens, reply.usage.output_tokens, reply.usage.cost_usd) < 0:
         return "usage is less than nothing"
-    if too_deep(told.structured):
+    if too_deep(reply.structured):
         return "structured is nested too deeply"
-    session = told.session_id or ""
+    session = reply.session_id or ""
     if "\0" in session or len(session) > _LONGEST_SESSION_ID:
         return "session_id is not a short text"
     return ""

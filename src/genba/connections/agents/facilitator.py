@@ -51,7 +51,7 @@ class FieldAdapter(OneShotAdapter):
     async def start(self, session: AgentSession) -> AgentInstance:
         return OneShotInstance(session)
 
-    async def execute(self, instance: AgentInstance, ask: Ask, heard: OutputListener) -> Reply:  # noqa: ARG002  (no process speaks)
+    async def execute(self, instance: AgentInstance, ask: Ask, on_output: OutputListener) -> Reply:  # noqa: ARG002  (no process speaks)
         shot = OneShotInstance.of(instance)
         if self.answers is None:
             raise UnrecoverableError(
@@ -76,16 +76,16 @@ class PhrasingAdapter:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    async def execute(self, instance: AgentInstance, ask: Ask, heard: OutputListener) -> Reply:
+    async def execute(self, instance: AgentInstance, ask: Ask, on_output: OutputListener) -> Reply:
         if not self.answers.knows(ask.step):
-            return await self._inner.execute(instance, ask, heard)
+            return await self._inner.execute(instance, ask, on_output)
         facts = await self.answers.answer(ask.step)
         shown = msgspec.json.format(msgspec.json.encode(facts), indent=1).decode()
         message = (
             f"{ask.prompt}\n\nThis is what was found by code. Answer with exactly this; only the texts under `body` may"
             f" be worded better, with nothing added to what they say:\n\n```json\n{shown}\n```\n"
         )
-        reply = await self._inner.execute(instance, msgspec.structs.replace(ask, prompt=message), heard)
+        reply = await self._inner.execute(instance, msgspec.structs.replace(ask, prompt=message), on_output)
         answered = worded(facts, reply.structured or _object_in(reply.text))
         await self.answers.settle(ask.step, answered)
         return msgspec.structs.replace(reply, structured=answered)
@@ -100,26 +100,26 @@ def _object_in(text: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def worded(facts: dict[str, Any], said: dict[str, Any] | None) -> dict[str, Any]:
+def worded(facts: dict[str, Any], reply: dict[str, Any] | None) -> dict[str, Any]:
     """The facts, with the words that a model found for what is said of an issue."""
-    theirs = said.get("actions") if isinstance(said, dict) else None
+    theirs = reply.get("actions") if isinstance(reply, dict) else None
     if "actions" not in facts or not isinstance(theirs, list):
         return facts
-    words = {
+    wording = {
         (each.get("action"), each.get("issue")): harmless(cut(each["body"], _LONGEST))
         for each in theirs
         if isinstance(each, dict) and isinstance(each.get("body"), str) and each["body"].strip()
     }
     actions = [
-        {**each, "body": _with_command(words.get((each["action"], each["issue"])), each)} for each in facts["actions"]
+        {**each, "body": _with_command(wording.get((each["action"], each["issue"])), each)} for each in facts["actions"]
     ]
     return {**facts, "actions": actions}
 
 
-def _with_command(words: str | None, action: dict[str, Any]) -> str:
+def _with_command(wording: str | None, action: dict[str, Any]) -> str:
     """The words for an action; of a comment the last paragraph stays, which names the next command."""
     body = str(action["body"])
-    if words is None or action["action"] not in ("comment", "update"):
-        return words or body
+    if wording is None or action["action"] not in ("comment", "update"):
+        return wording or body
     command = body.rpartition(PARAGRAPH)[2]
-    return words if words.endswith(command) else f"{words.rstrip()}{PARAGRAPH}{command}"
+    return wording if wording.endswith(command) else f"{wording.rstrip()}{PARAGRAPH}{command}"

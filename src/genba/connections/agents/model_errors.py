@@ -3,7 +3,7 @@
 import re
 from datetime import datetime
 
-from genba.connections.agents.one_shot import with_words
+from genba.connections.agents.one_shot import with_detail
 from genba.domain.errors import AgentUnavailable, GenbaError, RateLimited, UnrecoverableError
 
 LONGEST_TOLD = 300
@@ -25,39 +25,39 @@ class ConversationLost(AgentUnavailable):
     """The conversation cannot go on; another one can begin."""
 
 
-def provider_error(status: int | None, told: str, key_variable: str, retry_after: float | None = None) -> GenbaError:
+def provider_error(status: int | None, message: str, key_variable: str, retry_after: float | None = None) -> GenbaError:
     """The error that fits a status of the provider; None is a provider that gave none, or was not reached."""
-    told = one_line(told)
+    message = one_line(message)
     if status == _TOO_MANY:
-        return RateLimited(with_words("the rate limit of the model is reached", told), retry_after=retry_after)
+        return RateLimited(with_detail("the rate limit of the model is reached", message), retry_after=retry_after)
     if status in _NO_KEY:
         return UnrecoverableError(
-            with_words("the model's provider refused the key", told), hint=f"check {key_variable}"
+            with_detail("the model's provider refused the key", message), hint=f"check {key_variable}"
         )
     if status is not None and _REFUSED <= status < _BROKEN and status not in _PASSING:
         return UnrecoverableError(
-            with_words(f"the model's provider refused the question ({status})", told), hint="check the model's name"
+            with_detail(f"the model's provider refused the question ({status})", message), hint="check the model's name"
         )
-    return AgentUnavailable(with_words("the model cannot be reached", told))
+    return AgentUnavailable(with_detail("the model cannot be reached", message))
 
 
-def told_wait(text: str, now: datetime) -> float | None:
+def wait_in_text(text: str, now: datetime) -> float | None:
     """The seconds until the provider wants to be asked again, where its text names them."""
     if wait := _WAIT.search(text):
         return sum(float(number) * _SECONDS[unit.lower()] for number, unit in _PIECE.findall(wait[1])) or None
     moment = _MOMENT.search(text)
     try:
-        return max(1.0, (_moment(moment, now) - now).total_seconds()) if moment else None
+        return max(1.0, (_reset_time(moment, now) - now).total_seconds()) if moment else None
     except ValueError:
         return None
 
 
-def _moment(told: re.Match[str], now: datetime) -> datetime:
+def _reset_time(message: re.Match[str], now: datetime) -> datetime:
     """A moment in the time of this place; without a day it is today's."""
     day = now.date()
-    if told["month"]:
-        day = datetime.strptime(f"{told['month']} {told['day']} {told['year']}", "%b %d %Y").date()
-    return datetime.combine(day, datetime.strptime(told["time"], "%I:%M %p").time(), now.tzinfo)
+    if message["month"]:
+        day = datetime.strptime(f"{message['month']} {message['day']} {message['year']}", "%b %d %Y").date()
+    return datetime.combine(day, datetime.strptime(message["time"], "%I:%M %p").time(), now.tzinfo)
 
 
 def one_line(text: str) -> str:

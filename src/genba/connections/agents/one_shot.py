@@ -71,7 +71,7 @@ def reply_of_command(done: Exit) -> Reply:
     check_end(done)
     if done.code < 0:
         raise AgentUnavailable(f"the agent was killed by signal {-done.code}")
-    failure = with_words(f"the agent ended with exit code {done.code}", last_words(done)) if done.code else ""
+    failure = with_detail(f"the agent ended with exit code {done.code}", last_output(done)) if done.code else ""
     return Reply(text=done.stdout, exit_code=done.code, seconds=done.seconds, failure=failure)
 
 
@@ -85,16 +85,16 @@ def check_end(done: Exit) -> None:
         raise AgentTimeout(f"the agent went silent ({done.seconds:.1f} s)")
     if done.never_ran:
         raise UnrecoverableError(
-            with_words("the agent cannot be started", last_words(done)), hint="check runner.adapter"
+            with_detail("the agent cannot be started", last_output(done)), hint="check runner.adapter"
         )
 
 
-def last_words(done: Exit) -> str:
+def last_output(done: Exit) -> str:
     return _tail(done.stderr) or _tail(done.stdout)
 
 
-def with_words(what: str, said: str) -> str:
-    return f"{what}: {said}" if said else what
+def with_detail(what: str, detail: str) -> str:
+    return f"{what}: {detail}" if detail else what
 
 
 def _tail(text: str) -> str:

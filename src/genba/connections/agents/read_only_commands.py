@@ -36,13 +36,13 @@ def pattern(*, in_json: bool = False) -> str:
     double, double_word = _double(r'\\"' if in_json else '"')
     rest = rf"({_LETTERS}|{single}|{double})*"
     anything = rf"( +({_LETTERS}|{single}|{double})+| +2>/dev/null| +2>&1)*"
-    word = rf"({_FIRST}|{single_word}|{double_word}){rest}"
+    arg = rf"({_FIRST}|{single_word}|{double_word}){rest}"
 
     def listed(options: tuple[str, ...], dashes: str) -> str:
         """Words, and the options that are known; another one may write a file, or start a program."""
         known = rf"{dashes}({'|'.join(options)})(={rest})?"
         short = rf"|-[A-Za-z0-9]{rest}" if dashes == "--" else ""
-        return rf"( +({word}|{known}{short})| +--| +2>/dev/null| +2>&1)*"
+        return rf"( +({arg}|{known}{short})| +--| +2>/dev/null| +2>&1)*"
 
     printed, to_the_end = r"[0-9]+(,[0-9]+)?p", r"'([0-9]+,)?\$p'"
     quote = r'\\"' if in_json else '"'
@@ -51,7 +51,7 @@ def pattern(*, in_json: bool = False) -> str:
         rf"rg{listed(_RIPGREP_OPTIONS, '--')}",
         rf"find{listed(_FIND_OPTIONS, '-')}",
         rf"git( +--no-pager)? +({'|'.join(_GIT)}){listed(_GIT_OPTIONS, '--')}",
-        rf"sed +-n +({printed}|'{printed}'|{quote}{printed}{quote}|{to_the_end})( +{word})*",
+        rf"sed +-n +({printed}|'{printed}'|{quote}{printed}{quote}|{to_the_end})( +{arg})*",
     )
     one = f"({'|'.join(commands)})"
     return rf" *{one}( *(\||&&|\|\||;) *{one})* *"

@@ -101,7 +101,7 @@ class ScriptedAdapter(OneShotAdapter):
     async def start(self, session: AgentSession) -> AgentInstance:
         return OneShotInstance(session)
 
-    async def execute(self, instance: AgentInstance, ask: Ask, heard: OutputListener) -> Reply:
+    async def execute(self, instance: AgentInstance, ask: Ask, on_output: OutputListener) -> Reply:
         shot = OneShotInstance.of(instance)
         turn = self._turn(ask)
         if turn.rate_limit is not None:
@@ -120,7 +120,7 @@ class ScriptedAdapter(OneShotAdapter):
                     output_bytes=ask.output_bytes,
                     mark=ask.run,
                 ),
-                heard,
+                on_output,
             )
         if done.code == UNEXPECTED:
             raise UnrecoverableError(f"the script expected another prompt: {done.stderr.strip()}")

@@ -14,8 +14,8 @@ MOST_NAMES = 1000
 class Marks:
     """Hands on the reports of one question. Output is bounded where it is read."""
 
-    def __init__(self, heard: OutputListener) -> None:
-        self.heard = heard
+    def __init__(self, on_output: OutputListener) -> None:
+        self.on_output = on_output
         self._seen: Counter[str] = Counter()
 
     def __call__(self, stream: str, text: str) -> None:
@@ -24,14 +24,14 @@ class Marks:
             self._seen[stream] += 1
             if self._seen[stream] > most:
                 return
-        self.heard(stream, text)
+        self.on_output(stream, text)
 
     def finish(self) -> None:
         """Report how many were left out."""
         for stream, most in _MOST.items():
             if (more := self._seen[stream] - most) > 0:
                 what = "uses of tools" if stream == "tool" else "notices of the agent"
-                self.heard("notice", f"{more:,} more {what} left out")
+                self.on_output("notice", f"{more:,} more {what} left out")
 
 
 def remember(calls: dict[str, str], call: str, name: str) -> None:

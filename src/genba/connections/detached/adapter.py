@@ -17,7 +17,7 @@ import msgspec
 
 from genba.connections.detached.fork_server_client import ForkServerClient
 from genba.connections.detached.job_dir import Attempt, Question, Request, questions
-from genba.connections.detached.output_log import Hearing
+from genba.connections.detached.output_log import OutputReader
 from genba.connections.detached.process_lock import Holder
 from genba.connections.detached.results import Failure, Result
 from genba.domain.errors import AgentUnavailable, DiskFullError, RecoverableError, UnrecoverableError
@@ -140,14 +140,14 @@ class DetachedAdapter:
     async def start(self, session: AgentSession) -> AgentInstance:
         return DetachedInstance(session)
 
-    async def execute(self, instance: AgentInstance, ask: Ask, heard: OutputListener) -> Reply:
+    async def execute(self, instance: AgentInstance, ask: Ask, on_output: OutputListener) -> Reply:
         own = DetachedInstance.of(instance)
         question = Question.of(Path(self.posting.folder), self.posting.part, ask.number)
         with own.running(question):
             try:
                 question.make()
                 with question.watching():
-                    result, replayed = await self._result(question, self._request(ask), heard)
+                    result, replayed = await self._result(question, self._request(ask), on_output)
             except asyncio.CancelledError:
                 if self.parks_on_cancel:
                     await asyncio.shield(self._end(question))
@@ -185,14 +185,14 @@ class DetachedAdapter:
             workflow=self.posting.workflow,
         )
 
-    async def _result(self, question: Question, request: Request, heard: OutputListener) -> tuple[Result, bool]:
+    async def _result(self, question: Question, request: Request, on_output: OutputListener) -> tuple[Result, bool]:
         """What the question came to, and whether it had done so before. What died is started again, a few times."""
         replayed, deaths = True, 0
         while True:
             result, newest = question.result(), question.newest()
             if result is not None and newest is not None:
-                with Hearing(newest, heard, self.emit) as hearing:
-                    await hearing.tell()
+                with OutputReader(newest, on_output, self.emit) as output_reader:
+                    await output_reader.tell()
                 question.take_secret()  # of a supervisor that was never born
                 return result, replayed
             holder = question.holder()
@@ -218,7 +218,7 @@ class DetachedAdapter:
             if current is None or current.has_result():  # another worker has just had a supervisor started
                 await asyncio.sleep(0 if question.result() is not None else _QUICK_POLL_SECONDS)
             else:
-                await self._follow(question, current, holder, heard)
+                await self._follow(question, current, holder, on_output)
 
     async def _start(self, question: Question) -> Holder | None:
         """Ask for a supervisor. Once that is under way it is waited for, so that nobody is started unseen."""
@@ -230,12 +230,14 @@ class DetachedAdapter:
             await asyncio.wait({starting})
             raise
 
-    async def _follow(self, question: Question, attempt: Attempt, holder: Holder | None, heard: OutputListener) -> None:
+    async def _follow(
+        self, question: Question, attempt: Attempt, holder: Holder | None, on_output: OutputListener
+    ) -> None:
         """Tell what is heard until there is a result, or nobody who could still give one."""
-        with Hearing(attempt, heard, self.emit) as hearing, _end_of(holder) as ended:
+        with OutputReader(attempt, on_output, self.emit) as output_reader, _end_of(holder) as ended:
             while True:
                 over = ended.is_set() or attempt.has_result() or not question.is_held()
-                await hearing.tell()
+                await output_reader.tell()
                 if over:
                     break
                 with contextlib.suppress(TimeoutError):
@@ -253,8 +255,8 @@ class DetachedAdapter:
 
         A secret that none took is taken away: whoever asks again brings a new one, which may be there already.
         """
-        if not await asyncio.to_thread(_told_to_end, question, signal.SIGTERM, self.parking_seconds):
-            await asyncio.to_thread(_told_to_end, question, signal.SIGKILL, _KILLING_SECONDS)
+        if not await asyncio.to_thread(_signal_holder, question, signal.SIGTERM, self.parking_seconds):
+            await asyncio.to_thread(_signal_holder, question, signal.SIGKILL, _KILLING_SECONDS)
             await self.processes.sweep(self.posting.run)
         question.take_secret(self._handed.pop(question.path, None))
 
@@ -265,8 +267,8 @@ async def end_all(run_folder: Path, run: str, processes: Processes) -> None:
     A secret that was left for one who is never started goes with them.
     """
     for question in questions(run_folder):
-        if not await asyncio.to_thread(_told_to_end, question, signal.SIGTERM, _PARKING_SECONDS):
-            await asyncio.to_thread(_told_to_end, question, signal.SIGKILL, _KILLING_SECONDS)
+        if not await asyncio.to_thread(_signal_holder, question, signal.SIGTERM, _PARKING_SECONDS):
+            await asyncio.to_thread(_signal_holder, question, signal.SIGKILL, _KILLING_SECONDS)
         question.take_secret()
     await processes.sweep(run)
 
@@ -337,7 +339,7 @@ def _write_down(question: Question, error: RecoverableError) -> None:
         os.close(lock)
 
 
-def _told_to_end(question: Question, number: signal.Signals, seconds: float) -> bool:
+def _signal_holder(question: Question, number: signal.Signals, seconds: float) -> bool:
     """Signal whoever holds the question, once it has said who it is; whether nobody holds it in the end."""
     deadline = time.monotonic() + seconds
     result: Holder | None = None

@@ -7,10 +7,10 @@ from genba.connections.detached.job_dir import QUESTIONS, Question
 
 _SMALL = 64 * 1024
 """Bytes of a file that is in nobody's way, and tells who looks later what happened."""
-_LOUD = ("heard.jsonl", "result.json", "log")
+_LOUD = ("output.jsonl", "result.json", "log")
 
 
-def drop_what_was_heard(run_folder: Path, part: int) -> None:
+def remove_output(run_folder: Path, part: int) -> None:
     """Remove what the agents of one part have said at length. A question that somebody still holds is left alone."""
     for folder in (run_folder / QUESTIONS).glob(f"{part}-*"):
         if Question(folder).is_held():

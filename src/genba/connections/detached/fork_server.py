@@ -155,6 +155,6 @@ class ForkServer:
 def _children() -> set[int]:
     """The children of this process, those included that were handed to it; nothing where that cannot be told."""
     try:
-        return {int(word) for word in Path(f"/proc/self/task/{os.getpid()}/children").read_text("ascii").split()}
+        return {int(each) for each in Path(f"/proc/self/task/{os.getpid()}/children").read_text("ascii").split()}
     except OSError:
         return set()

@@ -129,8 +129,8 @@ class ForkServerClient:
             self._process = None
 
 
-def _read(told: bytes, folder: Path) -> SpawnResult:
-    result = reader(SpawnResult).decode(told)
+def _read(line: bytes, folder: Path) -> SpawnResult:
+    result = reader(SpawnResult).decode(line)
     if result.full:
         raise disk_full(folder)
     if result.error:
@@ -140,4 +140,4 @@ def _read(told: bytes, folder: Path) -> SpawnResult:
 
 def _let_go(process: "subprocess.Popen[bytes]") -> None:
     """Wait for the end of a nursery that nobody waits for, so that it is no zombie."""
-    threading.Thread(target=process.wait, name="genba-nursery-end", daemon=True).start()
+    threading.Thread(target=process.wait, name="genba-fork-server-end", daemon=True).start()

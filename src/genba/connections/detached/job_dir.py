@@ -7,7 +7,7 @@ It lies in the folder of the run, where no instance can see it: what is read her
     watch          held by whoever watches; when nobody does for too long, the supervisor parks the agent
     starts         one line for each supervisor that was started: its number and the time
     credential     a secret for the next supervisor alone, which takes it away before its agent starts
-    1/, 2/, …      one folder for each start: heard.jsonl, told, result.json, log
+    1/, 2/, …      one folder for each start: output.jsonl, offset, result.json, log
 """
 
 import os
@@ -53,8 +53,8 @@ class Attempt:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.number = int(path.name)
-        self.heard = path / "heard.jsonl"
-        self.told = path / "told"
+        self.output = path / "output.jsonl"
+        self.offset = path / "offset"
         self.log = path / "log"
         self._result = path / "result.json"
         self._reserve = path / "reserve"

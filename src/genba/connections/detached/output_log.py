@@ -34,14 +34,14 @@ class Recorder:
     """Writes down what is heard, one line of JSON each, without the secrets of the environment."""
 
     def __init__(self, attempt: Attempt, redactor: Redact) -> None:
-        self.path = attempt.heard
+        self.path = attempt.output
         self.redactor = redactor
         self._written = 0
         self._left_out: dict[str, list[int]] = {}
         with telling_of_full_disks(self.path):
             self._descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
-    def heard(self, stream: str, line: str) -> None:
+    def on_output(self, stream: str, line: str) -> None:
         if self._written > _MOST_BYTES:
             counted = self._left_out.setdefault(stream, [0, 0])
             counted[0] += len(line)
@@ -73,25 +73,25 @@ class Recorder:
                 view = view[os.write(self._descriptor, view) :]
 
 
-class Hearing:
+class OutputReader:
     """Tells what was written down, from where the last listener stopped: nothing is left out."""
 
-    def __init__(self, attempt: Attempt, heard: OutputListener, emit: Callable[[Event], None]) -> None:
+    def __init__(self, attempt: Attempt, on_output: OutputListener, emit: Callable[[Event], None]) -> None:
         self.attempt = attempt
-        self.heard = heard
+        self.on_output = on_output
         self.emit = emit
         self._file: int | None = None
-        with telling_of_full_disks(attempt.told):
-            self._told = os.open(attempt.told, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        self._offset = int(os.pread(self._told, _NUMBER_WIDTH, 0) or b"0")
+        with telling_of_full_disks(attempt.offset):
+            self._offset_file = os.open(attempt.offset, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._offset = int(os.pread(self._offset_file, _NUMBER_WIDTH, 0) or b"0")
 
-    def __enter__(self) -> "Hearing":
+    def __enter__(self) -> "OutputReader":
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        os.close(self._told)
+        os.close(self._offset_file)
         if self._file is not None:
             os.close(self._file)
 
@@ -104,14 +104,14 @@ class Hearing:
                 self._tell(line)
             self._offset += sum(len(line) + 1 for line in lines)
             if lines:
-                with telling_of_full_disks(self.attempt.told):
-                    os.pwrite(self._told, str(self._offset).zfill(_NUMBER_WIDTH).encode(), 0)
+                with telling_of_full_disks(self.attempt.offset):
+                    os.pwrite(self._offset_file, str(self._offset).zfill(_NUMBER_WIDTH).encode(), 0)
             await asyncio.sleep(0)
 
     def _read(self, offset: int) -> bytes:
         if self._file is None:
             try:
-                self._file = os.open(self.attempt.heard, os.O_RDONLY | os.O_CLOEXEC)
+                self._file = os.open(self.attempt.output, os.O_RDONLY | os.O_CLOEXEC)
             except FileNotFoundError:
                 return b""
         return os.pread(self._file, _CHUNK, offset)
@@ -122,6 +122,6 @@ class Hearing:
             if stream == _EVENT:
                 self.emit(reader(Event).decode(text))
             else:
-                self.heard(stream, text)
+                self.on_output(stream, text)
         except (ValueError, RecursionError):
             return  # torn by the fall of a machine: the rest still counts

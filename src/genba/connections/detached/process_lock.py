@@ -40,8 +40,8 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
 def begun(process: int) -> str:
     """When a process began; empty when it is gone."""
     try:
-        words = Path(f"/proc/{process}/stat").read_text("utf-8", errors="replace").rpartition(")")[2].split()
-        return "" if words[0] in ("Z", "X") else words[19]
+        fields = Path(f"/proc/{process}/stat").read_text("utf-8", errors="replace").rpartition(")")[2].split()
+        return "" if fields[0] in ("Z", "X") else fields[19]
     except FileNotFoundError:
         return "" if Path("/proc/self").exists() else _begun_elsewhere(process)
     except (OSError, IndexError):

@@ -21,8 +21,8 @@ class DetachedProcesses:
         self.runs = runs
         """The folder with a folder for each run."""
 
-    async def run(self, command: Command, heard: OutputListener) -> Exit:
-        return await self.processes.run(command, heard)
+    async def run(self, command: Command, on_output: OutputListener) -> Exit:
+        return await self.processes.run(command, on_output)
 
     async def sweep(self, mark: str) -> int:
         if mark and "/" not in mark and await asyncio.to_thread(is_supervised, self.runs / mark):

@@ -68,9 +68,9 @@ class Entry(msgspec.Struct, frozen=True):
 
 def parse_entry(text: str) -> Entry:
     """An entry of the allow-list. Raises ValueError with what is wrong with it."""
-    word = text.strip().lower()
-    wildcard = word.startswith("*.")
-    host, port = split_target(word.removeprefix("*."), None)
+    part = text.strip().lower()
+    wildcard = part.startswith("*.")
+    host, port = split_target(part.removeprefix("*."), None)
     if wildcard and _as_address(host) is not None:
         raise ValueError(f'"{text}" is a wildcard of an address')
     return Entry(host, port, wildcard)
@@ -92,18 +92,18 @@ def split_target(text: str, default: int | None) -> tuple[str, int | None]:
     return _host(host, text), port
 
 
-def _port(word: str, text: str) -> int:
-    if not (word.isascii() and word.isdigit()) or not 0 < int(word[:6]) <= _LAST_PORT:
+def _port(part: str, text: str) -> int:
+    if not (part.isascii() and part.isdigit()) or not 0 < int(part[:6]) <= _LAST_PORT:
         raise ValueError(f'"{text}" has no valid port')
-    return int(word)
+    return int(part)
 
 
-def _host(word: str, text: str) -> str:
-    address = _as_address(word)
+def _host(part: str, text: str) -> str:
+    address = _as_address(part)
     if address is not None:
         return str(address)
     try:
-        name = word.lower().removesuffix(".").encode("idna").decode() if word else ""
+        name = part.lower().removesuffix(".").encode("idna").decode() if part else ""
     except UnicodeError:
         name = ""
     if not _NAME.fullmatch(name) or ".." in name:
@@ -111,9 +111,9 @@ def _host(word: str, text: str) -> str:
     return name
 
 
-def _as_address(word: str) -> Address | None:
+def _as_address(part: str) -> Address | None:
     try:
-        address = ipaddress.ip_address(word)
+        address = ipaddress.ip_address(part)
     except ValueError:
         return None
     return None if getattr(address, "scope_id", None) else address
@@ -124,7 +124,7 @@ class AllowList:
 
     def __init__(self, network: Network, allow: tuple[str, ...]) -> None:
         self._network = network
-        self._entries = tuple(parse_entry(word) for word in allow)
+        self._entries = tuple(parse_entry(part) for part in allow)
 
     async def addresses(self, host: str, port: int) -> tuple[str, ...]:
         """The addresses of a target that may be reached. Raises `Denied` or `Unresolved`."""

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import h11
 
 from genba.connections.egress.connection_limiter import Doorway, close
-from genba.connections.egress.events import AccessLog, Told, Verdict
+from genba.connections.egress.events import AccessLog, EgressListener, Verdict
 from genba.connections.egress.exchange import SecretScrubber, pass_on
 from genba.connections.egress.h11_connection import (
     BAD_GATEWAY,
@@ -40,7 +40,7 @@ from genba.connections.egress.upstream import Dialler, parse_upstream
 from genba.domain.errors import ConfigurationError
 from genba.domain.problems import Problem
 
-GATE = "model"
+PORT = "model"
 _METHODS = frozenset({b"GET", b"HEAD", b"POST"})
 _KEY_HEADERS = frozenset({b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key"})
 _NOT_SENT = _KEY_HEADERS | {b"accept-encoding", b"cookie", b"cookie2", b"host"}
@@ -60,8 +60,8 @@ class Broker:
         upstream: str,
         header: str,
         secret: str,
-        word: str,
-        told: Told,
+        token: str,
+        on_event: EgressListener,
         *,
         calls: ModelCalls,
         proxy: str = "",
@@ -70,7 +70,7 @@ class Broker:
         if not secret or not (secret.isascii() and secret.isprintable()) or secret != secret.strip():
             problem = Problem("", "sandbox.credentials", "the key of the model's provider is empty or not plain text")
             raise ConfigurationError((problem,))
-        if not word:
+        if not token:
             raise ValueError("an empty word would let everybody in")
         self._calls = calls
         self._upstream = parse_upstream(upstream)
@@ -78,9 +78,9 @@ class Broker:
         self._patience = patience
         self._header = header.lower().encode()
         self._secret = secret.encode()
-        self._word = word.encode()
-        self.ledger = AccessLog(GATE, told)
-        self._doorway = Doorway(self.ledger)
+        self._token = token.encode()
+        self.access_log = AccessLog(PORT, on_event)
+        self._doorway = Doorway(self.access_log)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         near = Wire(h11.SERVER, reader, writer, self._patience)
@@ -91,7 +91,7 @@ class Broker:
 
         async def handle(request: h11.Request) -> bool:
             changed = self._changed(request)
-            self.ledger.note(Verdict.ALLOWED, self._upstream.target)
+            self.access_log.record(Verdict.ALLOWED, self._upstream.target)
             far = await line.send(changed)
             await pass_on(near, far, self._shaped, SecretScrubber(self._secret))
             line.keep_if_in_order()
@@ -107,7 +107,7 @@ class Broker:
         import json  # noqa: PLC0415  (only a refusal pays for it)
 
         failed = refusal.status in {BAD_GATEWAY, FAR_TOO_SLOW}
-        self.ledger.note(Verdict.FAILED if failed else Verdict.DENIED, self._upstream.target, refusal.message)
+        self.access_log.record(Verdict.FAILED if failed else Verdict.DENIED, self._upstream.target, refusal.message)
         kinds = {UNAUTHORIZED: "authentication_error", FORBIDDEN: "permission_error"}
         kind = kinds.get(refusal.status, "invalid_request_error")
         values = {"type": "api_error" if failed else kind, "message": f"Genba's broker: {refusal.message}"}
@@ -115,7 +115,7 @@ class Broker:
 
     def _changed(self, request: h11.Request) -> h11.Request:
         """The request as the upstream gets it: the same question, under another name."""
-        self._check_word(request.headers)
+        self._check_token(request.headers)
         if request.http_version != b"1.1":
             raise Refusal(505, "only HTTP/1.1 is spoken here: in an older one an answer that broke off looks whole")
         if request.method not in _METHODS:
@@ -125,7 +125,7 @@ class Broker:
         if self._dialler.through_plain_proxy:
             path = f"http://{self._upstream.target}{path}"
         headers = end_to_end(request.headers, _NOT_SENT | {self._header})
-        headers = [(name, value) for name, value in headers if self._word not in value]
+        headers = [(name, value) for name, value in headers if self._token not in value]
         headers += [
             (b"host", self._upstream.authority.encode()),
             (b"accept-encoding", b"identity"),
@@ -136,13 +136,13 @@ class Broker:
             headers += self._dialler.proxy_headers
         return h11.Request(method=request.method, target=path.encode(), headers=headers)
 
-    def _check_word(self, headers: Iterable[Header]) -> None:
+    def _check_token(self, headers: Iterable[Header]) -> None:
         shown = [
             bytes(value).split(b" ", 1)[-1].strip() if name == b"authorization" else bytes(value)
             for name, value in headers
             if name in _KEY_HEADERS | {self._header}
         ]
-        if not any(hmac.compare_digest(value, self._word) for value in shown):
+        if not any(hmac.compare_digest(value, self._token) for value in shown):
             raise Refusal(UNAUTHORIZED, "the word of this session was not shown in the place of the key")
 
     def _path(self, method: str, target: bytes) -> str:

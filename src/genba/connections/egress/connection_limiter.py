@@ -14,8 +14,8 @@ _CLOSE_SECONDS = 2.0
 class Doorway:
     """Lets connections in one by one, up to a number, and closes every one of them, whatever happened in it."""
 
-    def __init__(self, ledger: AccessLog, most: int = MOST_CONNECTIONS) -> None:
-        self._ledger = ledger
+    def __init__(self, access_log: AccessLog, most: int = MOST_CONNECTIONS) -> None:
+        self._access_log = access_log
         self._most = most
         self._inside = 0
 
@@ -23,7 +23,7 @@ class Doorway:
         self._inside += 1
         try:
             if self._inside > self._most:
-                self._ledger.note(Verdict.DENIED, "", f"more than {self._most} connections at once")
+                self._access_log.record(Verdict.DENIED, "", f"more than {self._most} connections at once")
                 return
             await handle()
         except asyncio.CancelledError:
@@ -31,7 +31,7 @@ class Doorway:
             raise
         except Exception as error:  # noqa: BLE001  (the outermost edge: a connection ends here, the loop goes on)
             with contextlib.suppress(Exception):
-                self._ledger.note(Verdict.FAILED, "", f"the gate broke: {type(error).__name__}")
+                self._access_log.record(Verdict.FAILED, "", f"the gate broke: {type(error).__name__}")
         finally:
             self._inside -= 1
             await close(writer)

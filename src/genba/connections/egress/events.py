@@ -27,25 +27,25 @@ class EgressEvent(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
 
 
-Told = Callable[[EgressEvent], None]
+EgressListener = Callable[[EgressEvent], None]
 
 
 class AccessLog:
     """Tells each decision of a gate once, and counts how often it was taken."""
 
-    def __init__(self, port: str, told: Told) -> None:
+    def __init__(self, port: str, on_event: EgressListener) -> None:
         self.port = port
         self.counts: dict[EgressEvent, int] = {}
-        self._told = told
+        self._on_event = on_event
 
-    def note(self, verdict: Verdict, target: str, detail: str = "") -> None:
+    def record(self, verdict: Verdict, target: str, detail: str = "") -> None:
         event = EgressEvent(port=self.port, verdict=verdict, target=_printable(target), detail=detail)
         if event not in self.counts and len(self.counts) >= _MOST_EVENTS:
             event = EgressEvent(port=self.port, verdict=verdict, target="", detail="more than can be told one by one")
         first = event not in self.counts
         self.counts[event] = self.counts.get(event, 0) + 1
         if first:
-            self._told(event)
+            self._on_event(event)
 
 
 def _printable(target: str) -> str:

@@ -44,11 +44,11 @@ class ModelCalls(msgspec.Struct, frozen=True):
 def calls_of(provider: str, environment: Mapping[str, str]) -> ModelCalls:
     """The calls of a provider; one with a name of its own speaks one of the known dialects."""
     every = tuple(dict.fromkeys((*_ANTHROPIC, *_OPENAI, *_GOOGLE)))
-    added = [word.strip() for word in environment.get(VARIABLE, "").split(",") if word.strip()]
-    read = [_ADDED.fullmatch(word) for word in added]
-    wrong = [word for word, found in zip(added, read, strict=True) if found is None or "/." in word or "//" in word]
+    added = [call.strip() for call in environment.get(VARIABLE, "").split(",") if call.strip()]
+    read = [_ADDED.fullmatch(call) for call in added]
+    wrong = [call for call, match in zip(added, read, strict=True) if match is None or "/." in call or "//" in call]
     if wrong:
         message = f'"{wrong[0][:80]}" is not a method and a path, such as POST /v1/rerank'
         raise ConfigurationError((Problem("", VARIABLE, message),), hint=f"unset {VARIABLE}")
-    named = frozenset((found[1], found[2]) for found in read if found is not None)
+    named = frozenset((match[1], match[2]) for match in read if match is not None)
     return ModelCalls(_BY_PROVIDER.get(provider, every), named)

@@ -12,7 +12,7 @@ import h11
 
 from genba.connections.egress.addresses import AllowList, Denied, Unresolved, of_this_host, split_target
 from genba.connections.egress.connection_limiter import Doorway, close
-from genba.connections.egress.events import AccessLog, Told, Verdict
+from genba.connections.egress.events import AccessLog, EgressListener, Verdict
 from genba.connections.egress.exchange import SecretScrubber, pass_on
 from genba.connections.egress.h11_connection import (
     BAD_GATEWAY,
@@ -44,7 +44,7 @@ from genba.domain.errors import ConfigurationError
 from genba.domain.problems import Problem
 from genba.domain.sessions.sandbox import Network
 
-GATE = "proxy"
+PORT = "proxy"
 
 
 class AllowListProxy:
@@ -54,7 +54,7 @@ class AllowListProxy:
         self,
         network: Network,
         allow: tuple[str, ...],
-        told: Told,
+        on_event: EgressListener,
         *,
         environment: Mapping[str, str] | None = None,
         patience: Patience = PATIENT,
@@ -70,8 +70,8 @@ class AllowListProxy:
             if named := parent_for(scheme, "", 0, self._environment):
                 parse_parent(named)
         self._patience = patience
-        self.ledger = AccessLog(GATE, told)
-        self._doorway = Doorway(self.ledger)
+        self.access_log = AccessLog(PORT, on_event)
+        self._doorway = Doorway(self.access_log)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         near = Wire(h11.SERVER, reader, writer, self._patience)
@@ -93,7 +93,7 @@ class AllowListProxy:
         if refusal.status == FORBIDDEN:
             text += "hint: what this session may reach is said by sandbox.network and sandbox.allow\n"
         elif refusal.status not in {BAD_GATEWAY, FAR_TOO_SLOW}:
-            self.ledger.note(Verdict.DENIED, "", refusal.message)
+            self.access_log.record(Verdict.DENIED, "", refusal.message)
         return b"text/plain; charset=utf-8", text.encode()
 
     async def _tunnel(self, near: Wire, request: h11.Request) -> None:
@@ -108,7 +108,7 @@ class AllowListProxy:
             opening = parent.tunnel(_target(host, port), self._patience)
         else:
             opening = self._first_that_answers(port, addresses)
-        far_reader, far_writer = await self._told_if_failed(host, port, opening)
+        far_reader, far_writer = await self._reporting_failure(host, port, opening)
         try:
             await near.next(self._patience.head)  # the end of the request, which has no body
             await near.send(h11.Response(status_code=200, headers=[], reason=b"Connection established"))
@@ -133,7 +133,7 @@ class AllowListProxy:
             opening = parent.dial(self._patience)
         else:
             opening = self._first_that_answers(port, addresses)
-        far = Wire(h11.CLIENT, *await self._told_if_failed(host, port, opening), self._patience)
+        far = Wire(h11.CLIENT, *await self._reporting_failure(host, port, opening), self._patience)
         try:
             try:
                 await far.send(h11.Request(method=request.method, target=path.encode(), headers=headers))
@@ -155,14 +155,14 @@ class AllowListProxy:
         try:
             addresses = await self._allow_list.addresses(host, port)
         except Denied as denied:
-            self.ledger.note(Verdict.DENIED, target, str(denied))
+            self.access_log.record(Verdict.DENIED, target, str(denied))
             raise Refusal(FORBIDDEN, f"denied: {target}: {denied}") from denied
         except Unresolved as error:
             if not named:
                 result = self._with_hint(str(error))
-                self.ledger.note(Verdict.FAILED, target, result)
+                self.access_log.record(Verdict.FAILED, target, result)
                 raise FarGone(result) from error
-        self.ledger.note(Verdict.ALLOWED, target)
+        self.access_log.record(Verdict.ALLOWED, target)
         near_by = any(of_this_host(address) for address in addresses)
         return addresses, parse_parent(named) if named and not near_by else None
 
@@ -176,12 +176,12 @@ class AllowListProxy:
                 gone = reason
         raise gone
 
-    async def _told_if_failed(self, host: str, port: int, opening: Awaitable[Ends]) -> Ends:
+    async def _reporting_failure(self, host: str, port: int, opening: Awaitable[Ends]) -> Ends:
         try:
             return await opening
         except FarGone as gone:
             result = self._with_hint(gone.why)
-            self.ledger.note(Verdict.FAILED, _target(host, port), result)
+            self.access_log.record(Verdict.FAILED, _target(host, port), result)
             raise FarGone(result, gone.status) from gone
 
     def _with_hint(self, why: str) -> str:

@@ -8,28 +8,30 @@ import asyncio
 from collections.abc import Callable
 
 from genba.connections.egress.connection_limiter import Doorway
-from genba.connections.egress.events import AccessLog, Told, Verdict
+from genba.connections.egress.events import AccessLog, EgressListener, Verdict
 from genba.connections.egress.h11_connection import Patience
 from genba.connections.egress.relay import Ends, relay
 
-GATE = "workflow"
+PORT = "workflow"
 PATIENT = Patience(dial=90.0, tunnel=24 * 3600.0)
 """A claim is answered when it is verified, and nobody knows how long that takes."""
 _LOOK_AGAIN_SECONDS = 0.2
 
 
-def _to_nobody(_: object) -> None:
+def _ignore(_: object) -> None:
     return
 
 
 class SocketForward:
     """Leads every connection to the socket that is served just then."""
 
-    def __init__(self, where: Callable[[], str], told: Told = _to_nobody, *, patience: Patience = PATIENT) -> None:
+    def __init__(
+        self, where: Callable[[], str], on_event: EgressListener = _ignore, *, patience: Patience = PATIENT
+    ) -> None:
         self._where = where
         self._patience = patience
-        self.ledger = AccessLog(GATE, told)
-        self._doorway = Doorway(self.ledger)
+        self.access_log = AccessLog(PORT, on_event)
+        self._doorway = Doorway(self.access_log)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await self._doorway.admit(writer, lambda: self._carry(reader, writer))
@@ -39,7 +41,7 @@ class SocketForward:
             async with asyncio.timeout(self._patience.dial):
                 far = await self._dialled()
         except TimeoutError:
-            self.ledger.note(Verdict.FAILED, "", f"nobody answered for {self._patience.dial:g} seconds")
+            self.access_log.record(Verdict.FAILED, "", f"nobody answered for {self._patience.dial:g} seconds")
             return
         await relay((reader, writer), far, self._patience.tunnel)
 

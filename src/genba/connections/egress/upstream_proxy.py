@@ -120,11 +120,11 @@ def parent_for(scheme: str, host: str, port: int, environment: Mapping[str, str]
     for_all = value("all_proxy")
     found = value(f"{scheme}_proxy") or ("" if for_all.startswith("socks") else for_all)
     exceptions = value("no_proxy")
-    return "" if any(_excepted(host, port, word.strip().lower()) for word in exceptions.split(",")) else found
+    return "" if any(_excepted(host, port, pattern.strip().lower()) for pattern in exceptions.split(",")) else found
 
 
-def _excepted(host: str, port: int, word: str) -> bool:
-    if word == "*":
+def _excepted(host: str, port: int, pattern: str) -> bool:
+    if pattern == "*":
         return True
-    name = word.removesuffix(f":{port}").removeprefix("*").removeprefix(".").strip("[]")
+    name = pattern.removesuffix(f":{port}").removeprefix("*").removeprefix(".").strip("[]")
     return bool(name) and (host == name or host.endswith(f".{name}"))

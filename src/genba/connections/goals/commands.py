@@ -10,7 +10,7 @@ from typing import Protocol
 
 from genba.connections.removal import remove_tree
 from genba.connections.untrusted_files import UntrustedFolder
-from genba.domain.goals.goal import Words
+from genba.domain.goals.goal import CommandLine
 from genba.domain.ports import Processes
 from genba.domain.processes import Command, Ending, Exit
 from genba.domain.sessions.evidence import CheckResult, CheckStatus
@@ -56,11 +56,13 @@ class GoalCommands:
         self.environment = environment
         self.folders = folders or PlainFolders()
 
-    async def run(self, words: Words, folder: str, limit: float, mark: str, more: tuple[str, ...] = ()) -> Exit:
+    async def run(
+        self, command_line: CommandLine, folder: str, limit: float, mark: str, more: tuple[str, ...] = ()
+    ) -> Exit:
         """Run a command; `more` are words behind it, which a shell line knows as "$@"."""
         return await self.processes.run(
             Command(
-                argv=argv_of(words, more),
+                argv=argv_of(command_line, more),
                 workdir=folder,
                 environment=surroundings(self.environment, folder, self.folders),
                 timeout_seconds=limit,
@@ -94,8 +96,8 @@ class Report:
         return None if found is None else found.decode("utf-8", errors="replace")
 
 
-def argv_of(words: Words, more: tuple[str, ...] = ()) -> tuple[str, ...]:
-    return ("sh", "-c", words, "sh", *more) if isinstance(words, str) else (*words, *more)
+def argv_of(command_line: CommandLine, more: tuple[str, ...] = ()) -> tuple[str, ...]:
+    return ("sh", "-c", command_line, "sh", *more) if isinstance(command_line, str) else (*command_line, *more)
 
 
 def surroundings(environment: Mapping[str, str], folder: str, folders: Folders) -> dict[str, str]:
@@ -109,19 +111,21 @@ def surroundings(environment: Mapping[str, str], folder: str, folders: Folders) 
     return seen
 
 
-def is_empty(words: Words) -> bool:
-    return not words.strip() if isinstance(words, str) else not words or not words[0].strip()
+def is_empty(command_line: CommandLine) -> bool:
+    return (
+        not command_line.strip() if isinstance(command_line, str) else not command_line or not command_line[0].strip()
+    )
 
 
-def shown(words: Words) -> str:
+def shown(command_line: CommandLine) -> str:
     """A command as one line."""
-    return bounded_line(words if isinstance(words, str) else shlex.join(words))
+    return bounded_line(command_line if isinstance(command_line, str) else shlex.join(command_line))
 
 
-def judged(name: str, words: Words, limit: float, done: Exit) -> CheckResult:
+def judged(name: str, command_line: CommandLine, limit: float, done: Exit) -> CheckResult:
     """The result of a command that must end with 0."""
     output = output_of(done)
-    if (reason := not_run(words, done)) is not None:
+    if (reason := not_run(command_line, done)) is not None:
         return CheckResult(name, CheckStatus.ERROR, reason, output, done.seconds)
     if done.violations:
         message = "; ".join(each.detail for each in done.violations)
@@ -133,14 +137,14 @@ def judged(name: str, words: Words, limit: float, done: Exit) -> CheckResult:
     return CheckResult(name, CheckStatus.PASSED, "", output, done.seconds)
 
 
-def not_run(words: Words, done: Exit) -> str | None:
+def not_run(command_line: CommandLine, done: Exit) -> str | None:
     """Why a command did not run at all; None when it did."""
     if done.never_ran:
-        output = telling_line(done.stdout + done.stderr)
-        return f"`{shown(words)}` cannot be run{': ' if output else ''}{output}"
+        output = error_line(done.stdout + done.stderr)
+        return f"`{shown(command_line)}` cannot be run{': ' if output else ''}{output}"
     absent = _NO_MODULE.search(done.stderr) if done.ending is Ending.EXITED and done.code == 1 else None
     if absent and absent[1] in _TOOLS:
-        return f"`{shown(words)}` cannot be run: {absent[1]} is not installed"
+        return f"`{shown(command_line)}` cannot be run: {absent[1]} is not installed"
     return None
 
 
@@ -150,7 +154,7 @@ def too_long(limit: float) -> str:
 
 def complaint(done: Exit) -> str:
     """What went wrong, in one line."""
-    telling = telling_line(done.stdout + done.stderr)
+    telling = error_line(done.stdout + done.stderr)
     return f"{telling} (exit code {done.code})" if telling else f"exit code {done.code}"
 
 
@@ -172,7 +176,7 @@ def bounded_line(text: str) -> str:
     return line if len(line) <= _DETAIL else f"{line[:_DETAIL]}…"
 
 
-def telling_line(output: str) -> str:
+def error_line(output: str) -> str:
     """The first test that failed; else the last line that names an error; else the last line."""
     lines = [line.strip() for line in _COLOUR.sub("", bounded(output)).splitlines() if line.strip()]
     failures = [line for line in lines if _FAILURE.match(line)]

@@ -11,10 +11,10 @@ from genba.connections.goals.commands import (
     argv_of,
     bounded,
     bounded_line,
+    error_line,
     is_empty,
     shown,
     surroundings,
-    telling_line,
 )
 from genba.connections.goals.contents import Unusable, expectation_of
 from genba.connections.goals.http_requests import (
@@ -31,7 +31,7 @@ from genba.connections.goals.http_requests import (
     is_taken,
 )
 from genba.connections.goals.protected_files import judged_by_path
-from genba.domain.goals.goal import EndpointResponds, ResponseContains, Words, goal_type
+from genba.domain.goals.goal import CommandLine, EndpointResponds, ResponseContains, goal_type
 from genba.domain.goals.verification import Place
 from genba.domain.ports import Processes
 from genba.domain.processes import AWAITED, Command, Exit, service_mark
@@ -50,7 +50,7 @@ Asked = EndpointResponds | ResponseContains
 class RunnerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How the service of a project is started, where a goal does not say it."""
 
-    serve: Words | None = None
+    serve: CommandLine | None = None
     ready_when: str | None = None
 
 
@@ -86,7 +86,7 @@ class Endpoints:
     async def ask(self, goal: Asked, place: Place, mark: str) -> CheckResult:
         name, loop = goal_type(goal), asyncio.get_running_loop()
         async with self._turn:
-            began, printed = loop.time(), _Said()
+            began, printed = loop.time(), _ServiceOutput()
             try:
                 status, detail, output = await self._asked(goal, place, service_mark(mark), printed)
                 timed_out = False
@@ -98,7 +98,9 @@ class Endpoints:
             whole = bounded("\n\n".join(part for part in parts if part))
             return CheckResult(name, status, detail, whole, loop.time() - began, timed_out=timed_out)
 
-    async def _asked(self, goal: Asked, place: Place, mark: str, said: "_Said") -> tuple[CheckStatus, str, str]:
+    async def _asked(
+        self, goal: Asked, place: Place, mark: str, output: "_ServiceOutput"
+    ) -> tuple[CheckStatus, str, str]:
         serve = goal.serve if goal.serve is not None else self.settings.serve
         if serve is None or is_empty(serve):
             raise Unusable("nothing to ask: no serve command; name one: serve: … (or verification.serve)")
@@ -108,12 +110,12 @@ class Endpoints:
         port = _port_for(goal, ready_when, self.own_network)
         question = Question.of(goal, port)
         probe = fill(ready_when, port) if ready_when is not None else None
-        said.awaited = probe or ""
-        async with self._service(fill(serve, port), place, mark, port, goal, said) as service:
-            await _until_ready(service, probe, question, goal.ready_seconds, said)
-            answer = await _answer(question, goal.timeout_seconds, said.way)
+        output.awaited = probe or ""
+        async with self._service(fill(serve, port), place, mark, port, goal, output) as service:
+            await _until_ready(service, probe, question, goal.ready_seconds, output)
+            answer = await _answer(question, goal.timeout_seconds, output.way)
             if service.done():
-                raise _Settled(CheckStatus.FAILED, f"the service ended while it was asked: {said.telling()}")
+                raise _Settled(CheckStatus.FAILED, f"the service ended while it was asked: {output.last_line()}")
         passed, result = expectation.judge(answer) or await self._by_path(goal, answer, mark)
         return CheckStatus.PASSED if passed else CheckStatus.FAILED, f"{question.shown} → {result}", answer.text
 
@@ -127,7 +129,7 @@ class Endpoints:
 
     @contextlib.asynccontextmanager
     async def _service(
-        self, serve: Words, place: Place, mark: str, port: int, goal: Asked, said: "_Said"
+        self, serve: CommandLine, place: Place, mark: str, port: int, goal: Asked, output: "_ServiceOutput"
     ) -> AsyncIterator["asyncio.Task[Exit]"]:
         """The service while it is needed; nothing of it is left afterwards."""
         limit = goal.ready_seconds + goal.timeout_seconds + _PROBE_SECONDS
@@ -138,12 +140,12 @@ class Endpoints:
             timeout_seconds=limit,
             idle_seconds=limit,
             mark=mark,
-            entry=Entry(opened=said.way.opened) if self.own_network else None,
-            awaits=said.awaited,
+            entry=Entry(opened=output.way.opened) if self.own_network else None,
+            awaits=output.awaited,
         )
-        said.way.needs_a_dialer = self.own_network
-        said.command = shown(serve)
-        service = asyncio.create_task(self.processes.run(command, said.hear))
+        output.way.needs_a_dialer = self.own_network
+        output.command = shown(serve)
+        service = asyncio.create_task(self.processes.run(command, output.on_output))
         try:
             yield service
         finally:
@@ -164,42 +166,42 @@ def _port_for(goal: Asked, ready_when: str | None, own_network: bool) -> int:
 
 
 async def _until_ready(
-    service: "asyncio.Task[Exit]", probe: str | None, question: Question, seconds: float, said: "_Said"
+    service: "asyncio.Task[Exit]", probe: str | None, question: Question, seconds: float, output: "_ServiceOutput"
 ) -> None:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
-    while not await _is_ready(probe, question, said, min(_PROBE_SECONDS, max(deadline - loop.time(), 0.1))):
+    while not await _is_ready(probe, question, output, min(_PROBE_SECONDS, max(deadline - loop.time(), 0.1))):
         await asyncio.wait({service}, timeout=_POLL_SECONDS)
         if service.done():
-            raise _ended_early(service.result(), said)
+            raise _ended_early(service.result(), output)
         if loop.time() >= deadline:
             waited = f"was not ready within {seconds:g} s"
-            is_silent = not probe and not said.way.is_open(question.address)
+            is_silent = not probe and not output.way.is_open(question.address)
             hint = "" if not is_silent else f": nothing listens on port {question.address.port}"
             raise _Settled(CheckStatus.FAILED, f"the service {waited}{hint}", timed_out=True)
     if service.done():
-        raise _ended_early(service.result(), said)
+        raise _ended_early(service.result(), output)
 
 
-def _ended_early(done: Exit, said: "_Said") -> _Settled:
+def _ended_early(done: Exit, output: "_ServiceOutput") -> _Settled:
     if done.never_ran:
-        message = telling_line(done.stdout + done.stderr)
-        return _Settled(CheckStatus.ERROR, f"`{said.command}` cannot be run: {message}")
-    message = f"{said.telling()} (exit code {done.code})"
+        message = error_line(done.stdout + done.stderr)
+        return _Settled(CheckStatus.ERROR, f"`{output.command}` cannot be run: {message}")
+    message = f"{output.last_line()} (exit code {done.code})"
     return _Settled(CheckStatus.FAILED, f"the service ended before it was ready: {message}")
 
 
-async def _is_ready(probe: str | None, question: Question, said: "_Said", seconds: float) -> bool:
+async def _is_ready(probe: str | None, question: Question, output: "_ServiceOutput", seconds: float) -> bool:
     """A path or an address answers; or a text was printed and the port is open; or the port is open."""
     if probe is not None and probe.startswith(("/", *_ADDRESS)):
         asked = Question(method="GET", address=address_of(probe, question.address.port))
         try:
-            return (await _answer(asked, seconds, said.way)).status < _SERVER_ERROR
+            return (await _answer(asked, seconds, output.way)).status < _SERVER_ERROR
         except _Settled:
             return False
-    if probe is not None and not said.heard_it:
+    if probe is not None and not output.is_ready:
         return False
-    return await asyncio.to_thread(said.way.is_open, question.address)
+    return await asyncio.to_thread(output.way.is_open, question.address)
 
 
 async def _answer(question: Question, seconds: float, way: "_Way") -> Answer:
@@ -232,7 +234,7 @@ class _Way:
         return not (self.needs_a_dialer and self.dialer is None) and is_open(address, self.dialer)
 
 
-class _Said:
+class _ServiceOutput:
     """What a service prints, as much of it as is kept, and the way to it."""
 
     def __init__(self) -> None:
@@ -241,10 +243,10 @@ class _Said:
         self.command = ""
         self.awaited = ""
         """The text that says that the service is ready."""
-        self.heard_it = False
+        self.is_ready = False
 
-    def hear(self, stream: str, text: str) -> None:
-        self.heard_it = self.heard_it or stream == AWAITED
+    def on_output(self, stream: str, text: str) -> None:
+        self.is_ready = self.is_ready or stream == AWAITED
         if stream not in ("stdout", "stderr"):
             return
         if len(self._head) < _HEARD_HEAD:
@@ -256,5 +258,5 @@ class _Said:
     def text(self) -> str:
         return self._head + self._tail
 
-    def telling(self) -> str:
-        return telling_line(self.text) or "it said nothing"
+    def last_line(self) -> str:
+        return error_line(self.text) or "it said nothing"

@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from genba.connections.untrusted_files import UntrustedFolder
-from genba.domain.goals.goal import Words
+from genba.domain.goals.goal import CommandLine
 
 _LARGEST = 1024 * 1024
 _SOURCES = (".", "src")
@@ -136,12 +136,12 @@ def places_of(name: str, paths: Iterable[str]) -> list[str]:
     return sorted(found)
 
 
-def without(places: Iterable[str], words: Words) -> str:
+def without(places: Iterable[str], command_line: CommandLine) -> str:
     """A shell line that runs a command while these places are not there. HIDING_FAILED: they could not be hidden."""
     names = [shlex.quote(f"./{place}") for place in places]
     hide = " && ".join(f"mv {name} {name}.hidden" for name in names)
     back = "; ".join(f"mv {name}.hidden {name}" for name in names)
-    line = words if isinstance(words, str) else shlex.join(words)
+    line = command_line if isinstance(command_line, str) else shlex.join(command_line)
     return f"{hide} || exit {HIDING_FAILED}\n(\n{line}\n)\ncode=$?\n{back}\nexit $code"
 
 

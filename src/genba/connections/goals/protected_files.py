@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from genba.connections.goals.commands import bounded_line, telling_line, too_long
+from genba.connections.goals.commands import bounded_line, error_line, too_long
 from genba.connections.goals.contents import Unusable, expectation_of
 from genba.domain.decoding import reader
 from genba.domain.goals.goal import ResponseContains
@@ -44,7 +44,7 @@ async def judged_by_path(processes: Processes, goal: ResponseContains, text: str
     try:
         return reader(tuple[bool, str]).decode(done.stdout)
     except (ValueError, RecursionError) as error:
-        message = telling_line(done.stderr) or f"exit code {done.code}"
+        message = error_line(done.stderr) or f"exit code {done.code}"
         raise Unusable(f"the answer could not be judged by its JSONPath: {message}") from error
 
 

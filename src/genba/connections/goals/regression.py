@@ -3,7 +3,7 @@
 from genba.connections.goals.commands import GoalCommands, complaint, not_run, output_of, shown, too_long
 from genba.connections.goals.suites import SuiteEnd, counted, run_suite
 from genba.connections.goals.test_selection import SuiteRun, narrow
-from genba.domain.goals.goal import TestAdded, Words
+from genba.domain.goals.goal import CommandLine, TestAdded
 from genba.domain.goals.verification import Place
 from genba.domain.processes import Ending, Exit
 from genba.domain.sessions.evidence import CheckResult, CheckStatus
@@ -14,7 +14,7 @@ _PYTEST_BROKEN = (3, 4)
 
 
 async def fails_on_base(
-    commands: GoalCommands, goal: TestAdded, command: Words, place: Place, mark: str
+    commands: GoalCommands, goal: TestAdded, command: CommandLine, place: Place, mark: str
 ) -> CheckResult:
     """First the base, then the branch: red there and green here."""
     if not place.base_folder:
@@ -22,12 +22,12 @@ async def fails_on_base(
     if not place.files:
         return CheckResult(_NAME, CheckStatus.FAILED, "the branch adds no test")
     suite, limit = narrow(command, place.files, commands.folders.files(place.folder)), goal.timeout_seconds
-    on_base = await commands.run(suite.words, place.base_folder, limit, mark, suite.more)
+    on_base = await commands.run(suite.command_line, place.base_folder, limit, mark, suite.more)
     verdict = _on_base(suite, place.files, SuiteEnd(done=on_base, count=await counted(on_base)))
     if verdict is not None:
         status, detail = verdict
         return CheckResult(_NAME, status, detail, output_of(on_base), on_base.seconds)
-    end = await run_suite(commands, suite.words, place.folder, limit, mark, suite.more)
+    end = await run_suite(commands, suite.command_line, place.folder, limit, mark, suite.more)
     here = end.done
     status, detail = (CheckStatus.FAILED, end.doubt) if end.doubt else _on_branch(suite, end, limit)
     output = f"on the base:\n{output_of(on_base)}\n\non the branch:\n{output_of(here)}"
@@ -67,7 +67,7 @@ def _on_branch(suite: SuiteRun, end: SuiteEnd, limit: float) -> tuple[CheckStatu
 
 def _broken(suite: SuiteRun, done: Exit) -> str | None:
     """Why a run says nothing at all about the tests."""
-    if (reason := not_run(suite.words, done)) is not None:
+    if (reason := not_run(suite.command_line, done)) is not None:
         return reason
     if suite.pytest and done.ending is Ending.EXITED and done.code in _PYTEST_BROKEN:
         return f"pytest did not run the tests: {complaint(done)}"

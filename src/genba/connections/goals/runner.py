@@ -25,6 +25,7 @@ from genba.connections.untrusted_files import UntrustedFolder
 from genba.domain.goals.detection import is_gitleaks, names_tests
 from genba.domain.goals.goal import (
     BuildSucceeds,
+    CommandLine,
     CustomScript,
     EndpointResponds,
     FileExists,
@@ -34,7 +35,6 @@ from genba.domain.goals.goal import (
     ResponseContains,
     TestAdded,
     TestsPass,
-    Words,
     goal_type,
 )
 from genba.domain.goals.verification import Place
@@ -113,33 +113,33 @@ class GoalEngine:
                 return await self.endpoints.ask(goal, place, mark)
         return CheckResult(name, CheckStatus.ERROR, "not run in a checkout")
 
-    async def _command(self, goal: ByCommand, words: Words | None, place: Place, mark: str) -> CheckResult:
-        if words is None or is_empty(words):
-            return _no_command(goal, words)
-        done = await self.commands.run(words, place.folder, goal.timeout_seconds, mark)
-        return judged(goal_type(goal), words, goal.timeout_seconds, done)
+    async def _command(self, goal: ByCommand, command_line: CommandLine | None, place: Place, mark: str) -> CheckResult:
+        if command_line is None or is_empty(command_line):
+            return _no_command(goal, command_line)
+        done = await self.commands.run(command_line, place.folder, goal.timeout_seconds, mark)
+        return judged(goal_type(goal), command_line, goal.timeout_seconds, done)
 
-    async def _suite(self, goal: TestsPass, words: Words | None, place: Place, mark: str) -> CheckResult:
-        if words is None or is_empty(words):
-            return _no_command(goal, words)
-        end = await run_suite(self.commands, words, place.folder, goal.timeout_seconds, mark)
-        result = judged_suite(goal_type(goal), words, goal.timeout_seconds, end)
-        return await self._of_commit(result, place, words, mark)
+    async def _suite(self, goal: TestsPass, command_line: CommandLine | None, place: Place, mark: str) -> CheckResult:
+        if command_line is None or is_empty(command_line):
+            return _no_command(goal, command_line)
+        end = await run_suite(self.commands, command_line, place.folder, goal.timeout_seconds, mark)
+        result = judged_suite(goal_type(goal), command_line, goal.timeout_seconds, end)
+        return await self._of_commit(result, place, command_line, mark)
 
-    async def _of_commit(self, result: CheckResult, place: Place, words: Words, mark: str) -> CheckResult:
+    async def _of_commit(self, result: CheckResult, place: Place, command_line: CommandLine, mark: str) -> CheckResult:
         """The result of tests, unless they passed on an installed copy of the project."""
         if not result.passed or self.repository is None:
             return result
         files = Path(self.folders.files(place.folder))
         path = self.environment.get("PATH", "")
         copy = await asyncio.to_thread(untested_package, path, self.repository, files)
-        copy = copy or await self._lost_package(result, place, words, mark)
+        copy = copy or await self._lost_package(result, place, command_line, mark)
         if not copy:
             return result
         detail = f"the tests import {copy}, not this commit: install it in verification.setup, or remove that copy"
         return msgspec.structs.replace(result, status=CheckStatus.ERROR, detail=detail)
 
-    async def _lost_package(self, result: CheckResult, place: Place, words: Words, mark: str) -> str:
+    async def _lost_package(self, result: CheckResult, place: Place, command_line: CommandLine, mark: str) -> str:
         """A package of the base that the commit no longer has in its place, and whose tests pass without it."""
         if self.listing is None or not place.base or place.base == place.commit:
             return ""
@@ -150,27 +150,29 @@ class GoalEngine:
         limit = max(60.0, 3 * result.seconds)
         for name in names[:MOST_LOST]:
             hidden = places_of(name, after)
-            if not hidden or await self._passes_without(hidden, words, place, limit, mark):
+            if not hidden or await self._passes_without(hidden, command_line, place, limit, mark):
                 return f"{name}, which this commit has lost, of another place"
         return ""
 
-    async def _passes_without(self, hidden: list[str], words: Words, place: Place, limit: float, mark: str) -> bool:
+    async def _passes_without(
+        self, hidden: list[str], command_line: CommandLine, place: Place, limit: float, mark: str
+    ) -> bool:
         """The control: whether tests pass while these files and folders are hidden."""
-        done = await self.commands.run(without(hidden, words), place.folder, limit, mark)
+        done = await self.commands.run(without(hidden, command_line), place.folder, limit, mark)
         return not done.never_ran and done.code in (0, HIDING_FAILED)
 
-    async def _script(self, goal: CustomScript, words: Words, place: Place, mark: str) -> CheckResult:
+    async def _script(self, goal: CustomScript, command_line: CommandLine, place: Place, mark: str) -> CheckResult:
         """A script is judged by its exit code; one that names tests must have run one, where its output tells."""
-        if is_empty(words):
-            return _no_command(goal, words)
-        done = await self.commands.run(words, place.folder, goal.timeout_seconds, mark)
-        result = judged(goal_type(goal), words, goal.timeout_seconds, done)
-        if not result.passed or not names_tests(words):
+        if is_empty(command_line):
+            return _no_command(goal, command_line)
+        done = await self.commands.run(command_line, place.folder, goal.timeout_seconds, mark)
+        result = judged(goal_type(goal), command_line, goal.timeout_seconds, done)
+        if not result.passed or not names_tests(command_line):
             return result
         end = SuiteEnd(done=done, count=await counted(done))
         if end.ran_none:
-            return ran_no_test(goal_type(goal), words, end)
-        return await self._of_commit(result, place, words, mark)
+            return ran_no_test(goal_type(goal), command_line, end)
+        return await self._of_commit(result, place, command_line, mark)
 
     async def _detected(self, goal: Goal, place: Place) -> str | None:
         from genba.connections.goals.detection import detect_in  # noqa: PLC0415  (most goals name their command)
@@ -200,8 +202,8 @@ def _silent(result: CheckResult) -> CheckResult:
     return msgspec.structs.replace(result, status=CheckStatus.FAILED, detail=message)
 
 
-def _no_command(goal: Goal, words: Words | None) -> CheckResult:
-    if words is not None:
+def _no_command(goal: Goal, command_line: CommandLine | None) -> CheckResult:
+    if command_line is not None:
         return CheckResult(goal_type(goal), CheckStatus.ERROR, "the command is empty")
     kind, example = "test", "pytest -q"
     if isinstance(goal, LintPasses):

@@ -12,7 +12,7 @@ import msgspec
 from genba.connections.goals.commands import GoalCommands, Report, judged, output_of, shown
 from genba.connections.goals.test_selection import runner_of
 from genba.domain.goals.detection import plain_words
-from genba.domain.goals.goal import Words
+from genba.domain.goals.goal import CommandLine
 from genba.domain.goals.test_counts import SuiteCount, count_tests
 from genba.domain.processes import Ending, Exit
 from genba.domain.sessions.evidence import CheckResult, CheckStatus
@@ -48,10 +48,10 @@ class SuiteEnd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def run_suite(
-    commands: GoalCommands, words: Words, folder: str, limit: float, mark: str, more: tuple[str, ...] = ()
+    commands: GoalCommands, command_line: CommandLine, folder: str, limit: float, mark: str, more: tuple[str, ...] = ()
 ) -> SuiteEnd:
     """Run tests; `more` are words behind the command."""
-    plain = plain_words(words) or ()
+    plain = plain_words(command_line) or ()
     match runner_of(plain) if plain else "":
         case "pytest":
             return await _by_pytest(commands, plain, folder, limit, mark, more)
@@ -59,8 +59,8 @@ async def run_suite(
             done = await commands.run(plain, folder, limit, mark, more)
             doubt = "" if _ALL_WELL.search(done.stderr) else "unittest did not come to its end"
         case _:
-            done, doubt = await commands.run(words, folder, limit, mark, more), ""
-    return SuiteEnd(done=done, doubt=_told(done, doubt), count=await counted(done))
+            done, doubt = await commands.run(command_line, folder, limit, mark, more), ""
+    return SuiteEnd(done=done, doubt=_doubt_of(done, doubt), count=await counted(done))
 
 
 async def counted(done: Exit) -> SuiteCount | None:
@@ -68,39 +68,39 @@ async def counted(done: Exit) -> SuiteCount | None:
     return await asyncio.to_thread(count_tests, done.stdout, done.stderr)
 
 
-def judged_suite(name: str, words: Words, limit: float, end: SuiteEnd) -> CheckResult:
+def judged_suite(name: str, command_line: CommandLine, limit: float, end: SuiteEnd) -> CheckResult:
     """The result of a command that must end with 0, and have run tests."""
-    result = judged(name, words, limit, end.done)
+    result = judged(name, command_line, limit, end.done)
     if end.doubt:
         return msgspec.structs.replace(result, status=CheckStatus.FAILED, detail=end.doubt)
     if result.status is CheckStatus.ERROR:
         return result
     if end.ran_none:
-        return ran_no_test(name, words, end)
+        return ran_no_test(name, command_line, end)
     if result.passed:
         return msgspec.structs.replace(result, detail=str(end.count) if end.count is not None else _BY_EXIT_CODE)
     return result
 
 
-def ran_no_test(name: str, words: Words, end: SuiteEnd) -> CheckResult:
+def ran_no_test(name: str, command_line: CommandLine, end: SuiteEnd) -> CheckResult:
     """The result of a command that ran no test, and what to do about it."""
     skipped, failed = (end.count.skipped, end.count.failed) if end.count is not None else (0, 0)
     why = f" ({skipped} skipped)" if skipped else ""
     what = f"ran no test{why}" if not failed else f"ended with 0, but no test passed, and {failed} failed"
-    detail = f"`{shown(words)}` {what}: {_NEXT}"
+    detail = f"`{shown(command_line)}` {what}: {_NEXT}"
     return CheckResult(name, CheckStatus.ERROR, detail, output_of(end.done), end.done.seconds, ran_no_test=not failed)
 
 
 async def _by_pytest(
-    commands: GoalCommands, words: tuple[str, ...], folder: str, limit: float, mark: str, more: tuple[str, ...]
+    commands: GoalCommands, command_line: tuple[str, ...], folder: str, limit: float, mark: str, more: tuple[str, ...]
 ) -> SuiteEnd:
     with commands.report(folder, "report.xml") as report:
-        done = await commands.run(words, folder, limit, mark, (f"--junitxml={report.path}", *more))
+        done = await commands.run(command_line, folder, limit, mark, (f"--junitxml={report.path}", *more))
         if done.code == _USAGE and "--junitxml" in done.stderr:  # a project may switch that plugin off
-            done = await commands.run(words, folder, limit, mark, more)
+            done = await commands.run(command_line, folder, limit, mark, more)
             return SuiteEnd(done=done, count=await counted(done))
         doubt, count = await asyncio.to_thread(_reported, report, done)
-        return SuiteEnd(done=done, doubt=_told(done, doubt), count=count or await counted(done))
+        return SuiteEnd(done=done, doubt=_doubt_of(done, doubt), count=count or await counted(done))
 
 
 def _reported(report: Report, done: Exit) -> tuple[str, SuiteCount | None]:
@@ -121,6 +121,6 @@ def _reported(report: Report, done: Exit) -> tuple[str, SuiteCount | None]:
     return f"pytest counted {', '.join(lines)}" if lines else "", count if "tests" in numbers else None
 
 
-def _told(done: Exit, doubt: str) -> str:
+def _doubt_of(done: Exit, doubt: str) -> str:
     green = done.ending is Ending.EXITED and done.code == 0
     return f"ended with 0, but {doubt}" if green and doubt else ""

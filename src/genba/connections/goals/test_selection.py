@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from genba.domain.goals.detection import plain_words
-from genba.domain.goals.goal import Words
+from genba.domain.goals.goal import CommandLine
 
 _FILES = "{files}"
 _PYTHON = re.compile(r"python[\d.]*")
@@ -21,7 +21,7 @@ _TAKE_A_VALUE = frozenset({
 class SuiteRun(msgspec.Struct, frozen=True, kw_only=True):
     """A command that runs tests, and the words behind it."""
 
-    words: Words
+    command_line: CommandLine
     more: tuple[str, ...] = ()
     narrowed: bool = False
     """Whether it runs the given files only."""
@@ -29,32 +29,32 @@ class SuiteRun(msgspec.Struct, frozen=True, kw_only=True):
     """Whether its exit codes are those of pytest."""
 
 
-def narrow(command: Words, files: tuple[str, ...], folder: Path) -> SuiteRun:
+def narrow(command: CommandLine, files: tuple[str, ...], folder: Path) -> SuiteRun:
     """The command for these files alone, where it can be told that; otherwise the command as it is."""
     names = tuple(_named(path) for path in files)
     by_pytest = "pytest" in (command if isinstance(command, str) else " ".join(command))
-    if any(_FILES in word for word in ((command,) if isinstance(command, str) else command)):
+    if any(_FILES in arg for arg in ((command,) if isinstance(command, str) else command)):
         return _placed(command, names, by_pytest)
-    words = plain_words(command)
-    match runner_of(words) if words else "":
+    command_line = plain_words(command)
+    match runner_of(command_line) if command_line else "":
         case "pytest":
-            kept = _without_targets(words or (), folder)
-            return SuiteRun(words=kept, more=names, narrowed=True, pytest=True)
+            kept = _without_targets(command_line or (), folder)
+            return SuiteRun(command_line=kept, more=names, narrowed=True, pytest=True)
         case "jest":
-            return SuiteRun(words=words or (), more=("--runTestsByPath", *names), narrowed=True)
+            return SuiteRun(command_line=command_line or (), more=("--runTestsByPath", *names), narrowed=True)
         case "vitest":
-            return SuiteRun(words=words or (), more=names, narrowed=True)
-    return SuiteRun(words=command, pytest=by_pytest)
+            return SuiteRun(command_line=command_line or (), more=names, narrowed=True)
+    return SuiteRun(command_line=command, pytest=by_pytest)
 
 
-def _placed(command: Words, names: tuple[str, ...], by_pytest: bool) -> SuiteRun:
+def _placed(command: CommandLine, names: tuple[str, ...], by_pytest: bool) -> SuiteRun:
     """The files where `{files}` stands. A shell gets them as "$@": whatever quotes are around it, it runs no name."""
     if isinstance(command, str):
-        return SuiteRun(words=command.replace(_FILES, '"$@"'), more=names, narrowed=True, pytest=by_pytest)
+        return SuiteRun(command_line=command.replace(_FILES, '"$@"'), more=names, narrowed=True, pytest=by_pytest)
     spread: list[str] = []
-    for word in command:
-        spread += [word.replace(_FILES, name) for name in names] if _FILES in word else [word]
-    return SuiteRun(words=tuple(spread), narrowed=True, pytest=by_pytest)
+    for arg in command:
+        spread += [arg.replace(_FILES, name) for name in names] if _FILES in arg else [arg]
+    return SuiteRun(command_line=tuple(spread), narrowed=True, pytest=by_pytest)
 
 
 def _named(path: str) -> str:
@@ -62,24 +62,28 @@ def _named(path: str) -> str:
     return path if path[:1].isalnum() or path[:1] in ("_", "/") else f"./{path}"
 
 
-def runner_of(words: tuple[str, ...]) -> str:
+def runner_of(command_line: tuple[str, ...]) -> str:
     """Which test runner a plain line calls; an empty string for one that is not known."""
     for launcher in _LAUNCHERS:
-        if words[: len(launcher)] == launcher:
-            words = words[len(launcher) :]
+        if command_line[: len(launcher)] == launcher:
+            command_line = command_line[len(launcher) :]
             break
-    first = Path(words[0]).name if words else ""
+    first = Path(command_line[0]).name if command_line else ""
     if _PYTHON.fullmatch(first):
-        return words[2] if words[1:2] == ("-m",) and words[2:3] in (("pytest",), ("unittest",)) else ""
+        return (
+            command_line[2]
+            if command_line[1:2] == ("-m",) and command_line[2:3] in (("pytest",), ("unittest",))
+            else ""
+        )
     return {"pytest": "pytest", "py.test": "pytest", "jest": "jest", "vitest": "vitest"}.get(first, "")
 
 
-def _without_targets(words: tuple[str, ...], folder: Path) -> tuple[str, ...]:
+def _without_targets(command_line: tuple[str, ...], folder: Path) -> tuple[str, ...]:
     """The words of a pytest line without the folders and files that it names as what to run."""
-    begin = next(at for at, word in enumerate(words) if Path(word).name in ("pytest", "py.test")) + 1
-    kept = list(words[:begin])
-    for at in range(begin, len(words)):
-        word, before = words[at], words[at - 1]
-        if word.startswith("-") or before in _TAKE_A_VALUE or not (folder / word.partition("::")[0]).exists():
-            kept.append(word)
+    begin = next(at for at, arg in enumerate(command_line) if Path(arg).name in ("pytest", "py.test")) + 1
+    kept = list(command_line[:begin])
+    for at in range(begin, len(command_line)):
+        arg, before = command_line[at], command_line[at - 1]
+        if arg.startswith("-") or before in _TAKE_A_VALUE or not (folder / arg.partition("::")[0]).exists():
+            kept.append(arg)
     return tuple(kept)

@@ -12,7 +12,7 @@ import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 
-from genba.domain.goals.goal import Words
+from genba.domain.goals.goal import CommandLine
 
 _NAME = re.compile(r"[A-Za-z0-9_.+-]+")
 _PYTHON = re.compile(r"python[0-9.]*")
@@ -32,7 +32,7 @@ _MANAGED = {
 """Where version managers write down what is installed: by their variable, or below HOME."""
 
 
-def identity(commands: Iterable[Words], environment: Mapping[str, str]) -> str:
+def identity(commands: Iterable[CommandLine], environment: Mapping[str, str]) -> str:
     """What the tools of some commands are now. It differs after one of them was installed, upgraded or removed."""
     path = [folder for folder in environment.get("PATH", os.defpath).split(os.pathsep) if folder.startswith("/")]
     programs: dict[str, None] = {}
@@ -43,7 +43,7 @@ def identity(commands: Iterable[Words], environment: Mapping[str, str]) -> str:
     return "\n".join(_seen(place) for place in looked_at)
 
 
-def _names(command: Words) -> list[str]:
+def _names(command: CommandLine) -> list[str]:
     if not isinstance(command, str):
         return list(command)
     try:
@@ -82,8 +82,8 @@ def _interpreters(program: str) -> list[str]:
         return []
     if not first.startswith(b"#!"):
         return []
-    words = first[2:].partition(b"\n")[0].decode("utf-8", "replace").split()
-    return [word for word in words if not word.startswith("-")]
+    command_line = first[2:].partition(b"\n")[0].decode("utf-8", "replace").split()
+    return [arg for arg in command_line if not arg.startswith("-")]
 
 
 def _packages(path: list[str], programs: dict[str, None]) -> Iterator[str]:

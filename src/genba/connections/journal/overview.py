@@ -97,7 +97,7 @@ class _Turn:
         self.goals: list[str] = []
         self.retries = 0
         self.commits = 0
-        self.told: dict[str, Any] = {}
+        self.more: dict[str, Any] = {}
 
     def line(self) -> IterationLine:
         return msgspec.structs.replace(
@@ -106,7 +106,7 @@ class _Turn:
             tools=_counts(self.tools),
             failed_goals=tuple(self.goals),
             retries=self.retries,
-            **self.told,
+            **self.more,
         )
 
 
@@ -145,7 +145,7 @@ class JournalOverview:
                     self._note(line, at)
                 at += len(line)
             self._read = at
-            return self._told(stat.st_size)
+            return self._run_facts(stat.st_size)
 
     def _told(self, size: int) -> SessionFacts:
         return msgspec.structs.replace(
@@ -213,7 +213,7 @@ class JournalOverview:
         turn = self._turns[-1]
         before = next((other.commits for other in reversed(list(self._turns)[:-1]) if other.commits), 0)
         turn.commits = len(line.commits) if isinstance(line.commits, list) else 0
-        turn.told |= {
+        turn.more |= {
             "finished": True,
             "intent": line.intent,
             "verdict": line.verdict,
@@ -255,7 +255,7 @@ class JournalOverview:
 
     def _verified(self, line: _Line, _: int) -> None:
         if self._turns:
-            self._turns[-1].told["verified"] = line.status
+            self._turns[-1].more["verified"] = line.status
 
     def _ended(self, line: _Line, _: int) -> None:
         self._facts = msgspec.structs.replace(

@@ -107,8 +107,8 @@ class _Stream:
 class Reports:
     """Reports whole lines, many at once, until the room is used up; of the rest only the last ones, at the end."""
 
-    def __init__(self, heard: OutputListener, room: int, kept: dict[str, Kept]) -> None:
-        self.heard = heard
+    def __init__(self, on_output: OutputListener, room: int, kept: dict[str, Kept]) -> None:
+        self.on_output = on_output
         self.tail_room = min(_TAIL_BYTES, room // 4)
         self.room = room - self.tail_room
         self.is_full = False
@@ -156,9 +156,9 @@ class Reports:
             tail = stream.kept.last(size)
         lines = stream.lines - stream.reported_lines - tail.count(b"\n")
         if left_out := rest - len(tail):
-            self.heard(LEFT_OUT, f"{name} {left_out} {lines}")
-        for piece in _pieces(tail):
-            self.heard(name, _text(piece))
+            self.on_output(LEFT_OUT, f"{name} {left_out} {lines}")
+        for chunk in _pieces(tail):
+            self.on_output(name, _text(chunk))
 
     def _report_line(self, name: str, line: Kept) -> None:
         """One line, which may have lost its middle."""
@@ -166,34 +166,34 @@ class Reports:
         if self._has_room(content):
             self.streams[name].reported += line.total
             self.streams[name].reported_lines += content.endswith(b"\n")
-            self.heard(name, _text(content))
+            self.on_output(name, _text(content))
 
     def _report(self, name: str, block: bytes) -> None:
         stream = self.streams[name]
-        for piece in _pieces(block):
-            if not self._has_room(piece):
+        for chunk in _pieces(block):
+            if not self._has_room(chunk):
                 return
-            stream.reported += len(piece)
-            stream.reported_lines += piece.count(b"\n")
-            self.heard(name, _text(piece))
+            stream.reported += len(chunk)
+            stream.reported_lines += chunk.count(b"\n")
+            self.on_output(name, _text(chunk))
 
-    def _has_room(self, piece: bytes) -> bool:
+    def _has_room(self, chunk: bytes) -> bool:
         if not self.is_full:
-            self.room -= _cost(_text(piece))
+            self.room -= _cost(_text(chunk))
             self.is_full = self.room < 0
         return not self.is_full
 
 
 def _pieces(block: bytes) -> "list[bytes]":
     """Whole lines, as many together as one report takes."""
-    pieces, at = [], 0
+    chunks, at = [], 0
     while at < len(block):
         end = len(block)
         if end - at > _BATCH_BYTES:
             end = _break_before(block, at, at + _BATCH_BYTES)
-        pieces.append(block[at:end])
+        chunks.append(block[at:end])
         at = end
-    return pieces
+    return chunks
 
 
 def _break_before(block: bytes, start: int, limit: int) -> int:
@@ -205,9 +205,9 @@ def _break_before(block: bytes, start: int, limit: int) -> int:
     return min(found) + 1 if found else len(block)
 
 
-def _text(piece: bytes) -> str:
+def _text(chunk: bytes) -> str:
     """Without the end of its last line."""
-    text = piece.decode("utf-8", errors="replace")
+    text = chunk.decode("utf-8", errors="replace")
     return text[:-1] if text.endswith(("\n", "\r")) else text
 
 
@@ -219,8 +219,8 @@ def _cost(text: str) -> int:
 class Awaited:
     """Looks for one text in all that is printed, and reports once that it was there."""
 
-    def __init__(self, heard: OutputListener, text: str) -> None:
-        self.heard = heard
+    def __init__(self, on_output: OutputListener, text: str) -> None:
+        self.on_output = on_output
         self.text = text
         self._wanted = text.encode()
         self._before: dict[str, bytes] = {}
@@ -232,7 +232,7 @@ class Awaited:
         joint = before + chunk[: len(self._wanted)]
         if self._wanted in joint or self._wanted in chunk:
             self._wanted = b""
-            self.heard(AWAITED, self.text)
+            self.on_output(AWAITED, self.text)
             return
         self._before[name] = (before + chunk[-len(self._wanted) :])[-len(self._wanted) :]
 
@@ -240,12 +240,12 @@ class Awaited:
 class WholeLines:
     """Hands on whole lines, however they arrive. A line that is too long is left out, and the next one counts again."""
 
-    def __init__(self, lines: Callable[[bytes], None], wanted: LineFilter | None, heard: OutputListener) -> None:
+    def __init__(self, lines: Callable[[bytes], None], wanted: LineFilter | None, on_output: OutputListener) -> None:
         self.lines = lines
         self.wanted = wanted
-        self.heard = heard
+        self.on_output = on_output
         self.count = 0
-        self.pieces: list[bytes] = []
+        self.chunks: list[bytes] = []
         self.length = 0
 
     def feed(self, chunk: bytes) -> None:
@@ -256,8 +256,8 @@ class WholeLines:
         first = chunk.find(b"\n")
         self._add(chunk[:first])
         if 0 < self.length <= _LONGEST_LINE:
-            self._hand_on(b"".join(self.pieces))
-        self.pieces, self.length = [], 0
+            self._hand_on(b"".join(self.chunks))
+        self.chunks, self.length = [], 0
         if cut > first + 1:
             self._hand_on(chunk[first + 1 : cut])
         self._add(chunk[cut:])
@@ -265,12 +265,12 @@ class WholeLines:
     def finish(self) -> None:
         self.feed(b"\n")
 
-    def _add(self, piece: bytes) -> None:
-        self.length += len(piece)
+    def _add(self, chunk: bytes) -> None:
+        self.length += len(chunk)
         if self.length > _LONGEST_LINE:
-            self.pieces = []
-        elif piece:
-            self.pieces.append(piece)
+            self.chunks = []
+        elif chunk:
+            self.chunks.append(chunk)
 
     def _hand_on(self, block: bytes) -> None:
         """Those lines of a block that are wanted; of a flood only the decisive ones."""
@@ -280,7 +280,7 @@ class WholeLines:
             found = _containing(block, (self.wanted.key,))
             self.count += len(found)
             if self.count > _MANY_LINES:
-                self.heard("notice", f"more than {_MANY_LINES:,} messages: from now on only decisive ones are read")
+                self.on_output("notice", f"more than {_MANY_LINES:,} messages: from now on only decisive ones are read")
         else:
             found = _containing(block, self.wanted.decisive)[-(len(block) // _BYTES_PER_MESSAGE + 1) :]
         for line in found:

@@ -32,14 +32,14 @@ class ProcessSupervisor:
         self._running = 0
         """Commands that run now. An orphan belongs to one of them, and nobody can tell to which."""
 
-    async def run(self, command: Command, heard: OutputListener) -> Exit:
+    async def run(self, command: Command, on_output: OutputListener) -> Exit:
         self._running += 1
         try:
-            return await self._run(command, heard)
+            return await self._run(command, on_output)
         finally:
             self._running -= 1
 
-    async def _run(self, command: Command, heard: OutputListener) -> Exit:
+    async def _run(self, command: Command, on_output: OutputListener) -> Exit:
         loop = asyncio.get_running_loop()
         began = loop.time()
         pipes, process = _Pipes(), None
@@ -52,9 +52,9 @@ class ProcessSupervisor:
             pipes.close_far_ends()
             if process is None:
                 pipes.close()
-        watch = _Watch(loop, process, heard, command)
+        watch = _Watch(loop, process, on_output, command)
         try:
-            heard("started", str(process.pid))
+            on_output("started", str(process.pid))
             await watch.open(pipes)
             ending = await watch.until_end(command)
         finally:
@@ -173,7 +173,7 @@ class _Watch:
         self,
         loop: asyncio.AbstractEventLoop,
         process: asyncio.subprocess.Process,
-        heard: OutputListener,
+        on_output: OutputListener,
         command: Command,
     ) -> None:
         self.loop = loop
@@ -183,9 +183,9 @@ class _Watch:
         """When a process that nobody talks with any more is ended."""
         head = command.keep_bytes // 4
         self.kept = {name: Kept(head, command.keep_bytes - head) for name in ("stdout", "stderr")}
-        self.awaited = Awaited(heard, command.awaits)
-        self.reports = Reports(heard, command.output_bytes, self.kept)
-        self.lines = WholeLines(command.lines, command.wanted, heard) if command.lines is not None else None
+        self.awaited = Awaited(on_output, command.awaits)
+        self.reports = Reports(on_output, command.output_bytes, self.kept)
+        self.lines = WholeLines(command.lines, command.wanted, on_output) if command.lines is not None else None
         self.deaf: asyncio.Future[Any] = loop.create_future()
         """Set when what is said can no longer be written down, which ends the process."""
         self.pipes: list[_Pipe] = []

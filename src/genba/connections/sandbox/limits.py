@@ -16,7 +16,7 @@ import msgspec
 from genba.domain.sessions.sandbox import SandboxLimits, Violation
 
 _MEGABYTE = 1024 * 1024
-_OF_THE_WALLS = 4
+_OVERHEAD_PROCESSES = 4
 """Processes that the walls themselves need."""
 _PERIOD = 100_000
 _FILE_SIZE = 1
@@ -93,23 +93,23 @@ def make_group(limits: SandboxLimits) -> Group:
     return Group(folders)
 
 
-def launcher_words(limits: SandboxLimits, group: Group, is_root: bool) -> list[str]:
+def launcher_args(limits: SandboxLimits, group: Group, is_root: bool) -> list[str]:
     """What the launcher does about limits before the walls go up."""
-    words = [word for file in group.files for word in ("--group", file)]
+    args = [arg for file in group.files for arg in ("--group", file)]
     if limits.cpus is not None and "cpus" not in group.folders:
         import random  # noqa: PLC0415  (only where there are no control groups)
 
         usable = sorted(os.sched_getaffinity(0))
         count = min(len(usable), max(1, round(limits.cpus)))
-        words += ["--cpus", ",".join(str(number) for number in random.sample(usable, count))]
+        args += ["--cpus", ",".join(str(number) for number in random.sample(usable, count))]
     if limits.disk_mb is not None:
-        words += ["--limit", str(_FILE_SIZE), str(limits.disk_mb * _MEGABYTE)]
+        args += ["--limit", str(_FILE_SIZE), str(limits.disk_mb * _MEGABYTE)]
     if limits.processes is not None and "processes" not in group.folders:
         # A little above the limit, so that the watch sees it passed. The kernel lets root pass any such limit: then
         # the watch is all there is, and must not have to queue behind the processes that it counts.
-        more = str(limits.processes + limits.processes // 4 + _OF_THE_WALLS)
-        words += ["--nice", "19"] if is_root else ["--processes", more]
-    return words
+        more = str(limits.processes + limits.processes // 4 + _OVERHEAD_PROCESSES)
+        args += ["--nice", "19"] if is_root else ["--processes", more]
+    return args
 
 
 @functools.cache
@@ -188,7 +188,7 @@ def _set(folder: str, controller: str, limits: SandboxLimits) -> bool:
         settings = {"memory.max": size, "memory.limit_in_bytes": size}
     elif controller == "pids":
         size = ""
-        settings = {"pids.max": str((limits.processes or 0) + _OF_THE_WALLS)}
+        settings = {"pids.max": str((limits.processes or 0) + _OVERHEAD_PROCESSES)}
     else:
         size = ""
         share = str(int((limits.cpus or 1) * _PERIOD))

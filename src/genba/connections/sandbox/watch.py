@@ -119,4 +119,4 @@ def _facts(file: str) -> dict[str, int]:
     except OSError:
         return {}
     pairs = (line.partition(":") for line in lines)
-    return {name: int(words[0]) for name, _, rest in pairs if (words := rest.split()) and words[0].isdigit()}
+    return {name: int(args[0]) for name, _, rest in pairs if (args := rest.split()) and args[0].isdigit()}

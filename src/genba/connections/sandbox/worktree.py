@@ -40,11 +40,11 @@ class Unsandboxed:
         self.running: list[str] = []
         """The marks of commands that have not ended."""
 
-    async def run(self, command: Command, heard: OutputListener) -> Exit:
+    async def run(self, command: Command, on_output: OutputListener) -> Exit:
         at_home = {**command.environment, "HOME": self.spec.home}
         self.running.append(command.mark)
         try:
-            return await self.processes.run(msgspec.structs.replace(command, environment=at_home), heard)
+            return await self.processes.run(msgspec.structs.replace(command, environment=at_home), on_output)
         finally:
             self.running.remove(command.mark)
 

@@ -107,12 +107,12 @@ def _detectors() -> "list[BasePlugin]":
 def _rules(detectors: "list[BasePlugin]", line: AddedLine) -> set[str]:
     """The rules by which a line contains a secret."""
     starts = range(0, max(len(line.text) - _OVERLAP, 1), _LINE - _OVERLAP)
-    pieces = [line.text[start : start + _LINE] for start in starts]
+    chunks = [line.text[start : start + _LINE] for start in starts]
     return {
         str(secret.type).lower().replace(" ", "-")
-        for piece in pieces
+        for chunk in chunks
         for detector in detectors
-        for secret in detector.analyze_line(filename=line.file, line=piece, line_number=line.number)
+        for secret in detector.analyze_line(filename=line.file, line=chunk, line_number=line.number)
         if _is_meant(str(secret.type), secret.secret_value or "")
     }
 

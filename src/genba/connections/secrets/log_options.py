@@ -30,7 +30,7 @@ _SETTINGS = {
 }
 
 
-HARDENED = ("-c", "genba.hardened=true", *(word for each in _SETTINGS.items() for word in ("-c", "=".join(each))))
+HARDENED = ("-c", "genba.hardened=true", *(arg for each in _SETTINGS.items() for arg in ("-c", "=".join(each))))
 """The same settings in the words of a command, with the one by which hardened processes are known."""
 
 

@@ -144,15 +144,15 @@ class GitSecretScanner:
     async def _patch(self, folder: Path, base: str, commit: str, limit: float, mark: str) -> Path:
         """All that the commits change, in a file."""
         patch = folder / "patch"
-        words = ("log", "-p", "-U0", *LOG_OPTIONS, "--format=%x00%H", f"--output={patch}", f"{base}..{commit}", "--")
-        await self._git(words, limit, mark)
+        args = ("log", "-p", "-U0", *LOG_OPTIONS, "--format=%x00%H", f"--output={patch}", f"{base}..{commit}", "--")
+        await self._git(args, limit, mark)
         return patch
 
-    async def _git(self, words: tuple[str, ...], limit: float, mark: str) -> Exit:
-        done = await self._run(("git", *HARDENED, *words), self.repository, limit, mark)
+    async def _git(self, args: tuple[str, ...], limit: float, mark: str) -> Exit:
+        done = await self._run(("git", *HARDENED, *args), self.repository, limit, mark)
         if done.ending is Ending.CANNOT_START or done.code != 0:
             lines = done.stderr.strip().splitlines()
-            raise CheckBrokenError(f"git {words[0]}: {lines[-1][:200] if lines else f'exit code {done.code}'}")
+            raise CheckBrokenError(f"git {args[0]}: {lines[-1][:200] if lines else f'exit code {done.code}'}")
         return done
 
     async def _run(self, argv: tuple[str, ...], folder: Path, limit: float, mark: str) -> Exit:

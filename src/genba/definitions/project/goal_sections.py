@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from genba.domain.goals.goal import Goal, Words
+from genba.domain.goals.goal import CommandLine, Goal
 from genba.domain.goals.verification import ArtifactType
 from genba.domain.sessions.sandbox import Network
 
@@ -35,11 +35,11 @@ class VerificationSettings(_Section, frozen=True, kw_only=True):
     """How goals are checked."""
 
     setup: Annotated[
-        Words | None,
+        CommandLine | None,
         Meta(description="Run in the clean checkout before the first command. Without it one is detected."),
     ] = None
     setup_timeout_seconds: Annotated[float, Meta(gt=0)] = 900
-    serve: Annotated[Words | None, Meta(description="Starts the service for goals that name no other.")] = None
+    serve: Annotated[CommandLine | None, Meta(description="Starts the service for goals that name no other.")] = None
     ready_when: Annotated[str | None, Meta(description="When that service is ready.")] = None
     environment: Annotated[dict[str, str], Meta(description="Variables for the commands of the goals.")] = {}
     protected_paths: Annotated[

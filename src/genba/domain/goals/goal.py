@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 from msgspec import Meta
 
-Words = str | tuple[str, ...]
+CommandLine = str | tuple[str, ...]
 """A shell line, or a list of words that no shell reads."""
 
 _COMMAND = Meta(description="A shell line, or a list of words that no shell reads. Without it one is detected.")
@@ -49,21 +49,21 @@ class LintPasses(_Run, frozen=True, kw_only=True, tag="lint_passes"):
     """The linter finds nothing."""
 
     main: ClassVar[str] = "command"
-    command: Annotated[Words | None, _COMMAND] = None
+    command: Annotated[CommandLine | None, _COMMAND] = None
 
 
 class BuildSucceeds(_Run, frozen=True, kw_only=True, tag="build_succeeds"):
     """The project builds."""
 
     main: ClassVar[str] = "command"
-    command: Annotated[Words | None, _COMMAND] = None
+    command: Annotated[CommandLine | None, _COMMAND] = None
 
 
 class TestsPass(_Run, frozen=True, kw_only=True, tag="tests_pass"):
     """The tests pass."""
 
     main: ClassVar[str] = "command"
-    command: Annotated[Words | None, _COMMAND] = None
+    command: Annotated[CommandLine | None, _COMMAND] = None
 
 
 class TestAdded(_Run, frozen=True, kw_only=True, tag="test_added"):
@@ -77,7 +77,7 @@ class TestAdded(_Run, frozen=True, kw_only=True, tag="test_added"):
         bool, Meta(description="The new tests must be red on the base and green on the branch.")
     ] = False
     command: Annotated[
-        Words | None,
+        CommandLine | None,
         Meta(description="How the tests are run for must_fail_on_base; {files} stands for the test files."),
     ] = None
 
@@ -101,7 +101,7 @@ class NoSecrets(_Run, frozen=True, kw_only=True, tag="no_secrets"):
 
     main: ClassVar[str] = "command"
     command: Annotated[
-        Words | None,
+        CommandLine | None,
         Meta(description="A scanner of your own. `gitleaks …`, or nothing: Genba scans every commit itself."),
     ] = None
 
@@ -114,7 +114,8 @@ class _Asked(_Run, frozen=True, kw_only=True):
     headers: dict[str, str] = {}
     body: Annotated[Any, Meta(description="A text, or a value that is sent as JSON.")] = None
     serve: Annotated[
-        Words | None, Meta(description="Starts the service; {port} is a free port. Without it: verification.serve.")
+        CommandLine | None,
+        Meta(description="Starts the service; {port} is a free port. Without it: verification.serve."),
     ] = None
     ready_when: Annotated[
         str | None,
@@ -148,7 +149,7 @@ class CustomScript(_Run, frozen=True, kw_only=True, tag="custom_script"):
     """A script ends with 0."""
 
     main: ClassVar[str] = "script"
-    script: Annotated[Words, Meta(description="A shell line, or a list of words that no shell reads.")]
+    script: Annotated[CommandLine, Meta(description="A shell line, or a list of words that no shell reads.")]
     empty_output: Annotated[bool, Meta(description="It must also print nothing.")] = False
 
 

@@ -16,6 +16,7 @@ from genba.domain.goals.goal import (
     GUARDS,
     OF_CHANGES,
     BuildSucceeds,
+    CommandLine,
     EndpointResponds,
     FilesChanged,
     FrozenGoal,
@@ -27,7 +28,6 @@ from genba.domain.goals.goal import (
     ResponseContains,
     TestAdded,
     TestsPass,
-    Words,
     goal_type,
     what_it_runs,
 )
@@ -67,7 +67,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     artifacts: tuple[ArtifactType, ...] = ()
     may_change: tuple[str, ...] = ()
     protected: tuple[str, ...] | None = None
-    setup: Words | None = None
+    setup: CommandLine | None = None
     setup_timeout_seconds: float = 900
     environment: dict[str, str] = {}
     sandboxed: bool = True
@@ -204,7 +204,7 @@ def _dod(rules: RulesFile, origin: str) -> list[FrozenGoal]:
 
 
 def _type_rules(
-    kind: str, settings: TaskTypeSettings, origin: str, own_tests: Words | None, detected_tests: str | None
+    kind: str, settings: TaskTypeSettings, origin: str, own_tests: CommandLine | None, detected_tests: str | None
 ) -> list[FrozenGoal]:
     level = GoalLevel.TYPE_RULE
     if settings.goals is not None:
@@ -216,7 +216,7 @@ def _type_rules(
     return [FrozenGoal(level=level, source=source, origin=message, goal=goal) for goal in goals]
 
 
-def _possible(goal: Goal, own_tests: Words | None, detected_tests: str | None) -> Goal:
+def _possible(goal: Goal, own_tests: CommandLine | None, detected_tests: str | None) -> Goal:
     """A built-in rule asks for no more than the project can show: without a test command nothing can be red.
 
     It runs the tests as the project itself does; what would be found out by the files counts only where nobody said.
@@ -343,6 +343,6 @@ def _complete(frozen: FrozenGoal, rules: RulesFile, detected: Detected) -> Froze
     return msgspec.structs.replace(frozen, goal=goal)
 
 
-def _test_command(rules: RulesFile) -> Words | None:
+def _test_command(rules: RulesFile) -> CommandLine | None:
     """The command by which the project itself runs its tests."""
     return next((goal.command for goal in rules.dod if isinstance(goal, TestsPass) and goal.command), None)

@@ -12,6 +12,7 @@ import msgspec
 from genba.domain.goals.detection import DETECTION_FILES, detect, runs_whole_suite
 from genba.domain.goals.goal import (
     BuildSucceeds,
+    CommandLine,
     CustomScript,
     FrozenGoal,
     Goal,
@@ -20,7 +21,6 @@ from genba.domain.goals.goal import (
     ProtectedPaths,
     TestAdded,
     TestsPass,
-    Words,
     goal_type,
 )
 from genba.domain.goals.verification import (
@@ -56,7 +56,7 @@ _SCRIPTS_IN_SCRIPTS = 3
 _MOST_KEPT = 200
 _NOT_RUN = "not run: the branch changes what judges it (protected_paths)"
 Told = Callable[[GoalResult], None]
-ToolsOf = Callable[[Policy, tuple[Words, ...]], Awaitable[str]]
+ToolsOf = Callable[[Policy, tuple[CommandLine, ...]], Awaitable[str]]
 
 
 class Verifier:
@@ -306,7 +306,7 @@ def _is_scan(goal: Goal) -> bool:
     return isinstance(goal, NoSecrets) and goal.command is None
 
 
-async def _no_tools(_policy: Policy, _commands: tuple[Words, ...]) -> str:
+async def _no_tools(_policy: Policy, _commands: tuple[CommandLine, ...]) -> str:
     return ""
 
 
@@ -337,7 +337,7 @@ def _texts(facts: BranchFacts) -> list[str]:
     return [blob for mode, blob in sides if mode not in ("000000", "160000") and blob.strip("0")]
 
 
-def _commands(goal: Goal) -> list[Words]:
+def _commands(goal: Goal) -> list[CommandLine]:
     """What a goal judges by, in its own words. A service is what is judged, not a judge."""
     named = [getattr(goal, field, None) for field in ("command", "script")]
     return [command for command in named if command]

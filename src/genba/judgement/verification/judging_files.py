@@ -5,7 +5,7 @@ import re
 import shlex
 from collections.abc import Iterable
 
-from genba.domain.goals.goal import Words
+from genba.domain.goals.goal import CommandLine
 from genba.judgement.test_changes.makefiles import NAMES as MAKEFILES
 from genba.judgement.verification.paths import is_test_name
 
@@ -65,7 +65,7 @@ _BY_PROGRAM: dict[str, tuple[str, ...]] = {
 _ENDINGS = ("", ".py", ".js", ".mjs", ".cjs", ".ts", ".sh", "/__main__.py", "/__init__.py", "/index.js", "/index.ts")
 
 
-def paths_in_command(command: Words, files: Iterable[str]) -> tuple[str, ...]:
+def paths_in_command(command: CommandLine, files: Iterable[str]) -> tuple[str, ...]:
     """The files that judge when a command is run, in the order of their names.
 
     Those are scripts that it runs, settings that it is given, and what its program is known to read. What it only
@@ -81,7 +81,7 @@ def paths_in_command(command: Words, files: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(path for path in found if not is_test_name(path)))
 
 
-def files_run(command: Words, files: frozenset[str]) -> frozenset[str]:
+def files_run(command: CommandLine, files: frozenset[str]) -> frozenset[str]:
     """The files that a command runs: scripts, and what drives its programs, such as a Makefile.
 
     What it looks at and what it writes are not among them.
@@ -117,7 +117,7 @@ def _programs(words: list[str]) -> list[str]:
     return [path for word in programs for path in _candidates(word)]
 
 
-def _segments(command: Words, depth: int) -> list[list[str]]:
+def _segments(command: CommandLine, depth: int) -> list[list[str]]:
     """The simple commands of a line, each as its words; a word with blanks may be a line for another shell."""
     segments = _split(command) if isinstance(command, str) else [list(command)]
     inner = [word for segment in segments for word in segment if " " in word or "\n" in word]

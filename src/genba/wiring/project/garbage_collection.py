@@ -18,7 +18,7 @@ import msgspec
 from genba.connections.detached.job_dir import questions
 from genba.connections.git.merging.session_sync import Sharing
 from genba.connections.git.repository.locks import held, is_held
-from genba.connections.git.worktrees.housekeeping import BRANCH, GitHousekeeping, Piece, folder_size
+from genba.connections.git.worktrees.housekeeping import BRANCH, Candidate, GitHousekeeping, folder_size
 from genba.connections.git.worktrees.trash import delete_later, sweep, throw_away
 from genba.connections.journal.jsonl import SUFFIX, read_journal
 from genba.domain.decoding import reader
@@ -49,11 +49,11 @@ async def collect(
     before = moment - timedelta(days=keep_days)
     async with _alone(context.layout, dry_run):
         runs = await asyncio.to_thread(_runs, context, before)
-        pieces = await GitHousekeeping(context.layout, runs, before.timestamp(), rescued).find()
-        done = [await _cleared(piece, dry_run) for piece in pieces]
+        candidates = await GitHousekeeping(context.layout, runs, before.timestamp(), rescued).find()
+        done = [await _cleared(candidate, dry_run) for candidate in candidates]
         staying = {found.name for found in done if found.kept and found.kind == BRANCH}
         files = await asyncio.to_thread(lambda: list(_files(context, runs, before, staying)))
-        done += [await _cleared(piece, dry_run) for piece in files]
+        done += [await _cleared(candidate, dry_run) for candidate in files]
         done += await asyncio.to_thread(_durable_runs, context, runs, before, dry_run)
         if not dry_run:
             done += await _forgotten(context, runs)
@@ -71,14 +71,14 @@ async def _alone(layout: RepositoryLayout, only_looks: bool) -> AsyncIterator[No
         yield
 
 
-async def _cleared(piece: Piece, dry_run: bool) -> Collected:
-    if piece.act is None or dry_run:
-        return piece.found
+async def _cleared(candidate: Candidate, dry_run: bool) -> Collected:
+    if candidate.act is None or dry_run:
+        return candidate.found
     try:
-        stays = await piece.act()
+        stays = await candidate.act()
     except (GenbaError, OSError) as error:
         stays = error.message if isinstance(error, GenbaError) else str(error)
-    return msgspec.structs.replace(piece.found, why=stays, kept=True) if stays else piece.found
+    return msgspec.structs.replace(candidate.found, why=stays, kept=True) if stays else candidate.found
 
 
 async def _forgotten(context: ProjectContext, runs: dict[str, SessionLeftovers]) -> list[Collected]:
@@ -228,9 +228,9 @@ def _files(
         size = folder_size(folder) + (folder_size(journal) if journal is not None else 0)
         found = Collected(kind="run", name=folder.name, why=fact.why, size=size)
         if any(question.is_held() for question in questions(folder)):
-            yield Piece(msgspec.structs.replace(found, why="an agent of it still runs", kept=True))
+            yield Candidate(msgspec.structs.replace(found, why="an agent of it still runs", kept=True))
             continue
-        yield Piece(found, _Throwing(layout, folder.name, *([journal] if journal is not None else []), folder))
+        yield Candidate(found, _Throwing(layout, folder.name, *([journal] if journal is not None else []), folder))
     logs = _old_logs(context, before)
     if logs:
         found = Collected(
@@ -239,7 +239,7 @@ def _files(
             why="no task that is open names them",
             size=sum(folder_size(path) for path in logs),
         )
-        yield Piece(found, _Throwing(layout, "goals", *logs))
+        yield Candidate(found, _Throwing(layout, "goals", *logs))
     yield from _left_indexes(layout, before)
 
 
@@ -254,12 +254,12 @@ def _old_logs(context: ProjectContext, before: datetime) -> list[Path]:
     return [path for path in files if not any(path.name.startswith(name) for name in in_use)]
 
 
-def _left_indexes(layout: RepositoryLayout, before: datetime) -> Iterator[Piece]:
+def _left_indexes(layout: RepositoryLayout, before: datetime) -> Iterator[Candidate]:
     """Copies of an index that a dead process had made to look at a tree."""
     for path in layout.own.glob("index-*"):
         if path.is_file() and path.stat().st_mtime < before.timestamp():
             found = Collected(kind="leftover", name=path.name, why="its process is gone", size=folder_size(path))
-            yield Piece(found, _Throwing(layout, "index", path))
+            yield Candidate(found, _Throwing(layout, "index", path))
 
 
 class _Throwing:

@@ -202,9 +202,9 @@ class AgentEnvironmentKeeper:
         if provider is not None:
             key = _key(provider)
             if self.plan.credentials is Credentials.BROKER and key:
-                egress_port, word = self._broker(provider, key)
+                egress_port, token = self._broker(provider, key)
                 egress_ports.append(egress_port)
-                session = msgspec.structs.replace(session, model_url="", model_key=word)
+                session = msgspec.structs.replace(session, model_url="", model_key=token)
             else:
                 held = key if self.plan.credentials is Credentials.ENV else ""
                 session = msgspec.structs.replace(session, model_url=provider.url, model_key=held)
@@ -237,9 +237,9 @@ class AgentEnvironmentKeeper:
         return found
 
     def _broker(self, provider: Provider, key: str) -> tuple[EgressPort, str]:
-        from genba.connections.egress.session_token import new_word  # noqa: PLC0415  (only who has a key pays)
+        from genba.connections.egress.session_token import new_token  # noqa: PLC0415  (only who has a key pays)
 
-        word = new_word()
+        token = new_token()
 
         def make() -> Any:
             from genba.connections.egress.broker import Broker  # noqa: PLC0415  (see WhenAsked)
@@ -248,13 +248,13 @@ class AgentEnvironmentKeeper:
 
             way = proxy_for(provider.url, os.environ)
             calls = calls_of(provider.name, os.environ)
-            return Broker(provider.url, provider.header, key, word, self._told, calls=calls, proxy=way)
+            return Broker(provider.url, provider.header, key, token, self._told, calls=calls, proxy=way)
 
         return EgressPort(
             name=_MODEL,
             port=_MODEL_PORT,
             serve=WhenAsked(make, "://" not in provider.url or "GENBA_MODEL_CALLS" in os.environ).serve,
-        ), word
+        ), token
 
     def _proxy(self, allow: tuple[str, ...]) -> EgressPort:
         def make() -> Any:

@@ -16,7 +16,7 @@ from genba.blackboard.fleet.session_ledger import SessionRecorder
 from genba.connections.agents.facilitator import FieldAdapter
 from genba.connections.atomic_write import put
 from genba.connections.detached.adapter import end_all
-from genba.connections.detached.cleanup import drop_what_was_heard
+from genba.connections.detached.cleanup import remove_output
 from genba.connections.git.merging.merge_target import GitRework
 from genba.connections.git.repository.layout import RepositoryLayout
 from genba.connections.git.repository.locks import FileLock, is_held
@@ -260,7 +260,7 @@ class DressedPart:
             self.parts.over(self.order.run)
         if not self.order.landed:  # then nobody was asked
             folder = self.parts.context.layout.run_folder(self.order.run)
-            await asyncio.to_thread(drop_what_was_heard, folder, self.order.part)
+            await asyncio.to_thread(remove_output, folder, self.order.part)
         if self.parts.share is not None and self.order.landed and result.outcome is Outcome.COMPLETED:
             await self.parts.share.forget(self.run)
         return result

@@ -45,7 +45,7 @@ _FULL_DISK = 74
 def fork_server_of(layout: RepositoryLayout) -> ForkServerClient:
     """The nursery of this worker. It is started when it is first needed, or by `open`."""
     argv = (sys.executable, "-P", "-m", "genba.wiring.sessions.fork_server")
-    return ForkServerClient(argv, layout.own / "nursery.log")
+    return ForkServerClient(argv, layout.own / "fork_server.log")
 
 
 def detached(
@@ -176,7 +176,7 @@ async def _ask(request: Request, attempt: Attempt, recorder: Recorder, door: Wor
     async with keeper.open(request.workspace) as session:
         instance = await adapter.start(session)
         try:
-            reply: Reply = await adapter.execute(instance, request.ask, recorder.heard)
+            reply: Reply = await adapter.execute(instance, request.ask, recorder.on_output)
         finally:
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.shield(adapter.stop(instance))

@@ -103,7 +103,7 @@ def verifier(
         around = fence.around(policy, processes, checkouts, used.append)
         return NetworkNoted(engine(layout, around, variables, checkouts, True, installed), used)
 
-    async def tools(policy: Policy, commands: tuple[Words, ...]) -> str:
+    async def tools(policy: Policy, commands: tuple[CommandLine, ...]) -> str:
         found = await asyncio.to_thread(identity, commands, {**environment, **policy.environment})
         return f"{found}\n{await fence.image()}" if fence is not None and policy.sandboxed else found
 

@@ -13,7 +13,7 @@ from genba.connections.agents.acp.conversation import Question, Talk
 from genba.connections.agents.acp.known_agents import KnownAgent, known_agent
 from genba.connections.agents.acp.turn import Turn
 from genba.connections.agents.command_line import CommandLineAdapter, Totals
-from genba.connections.agents.one_shot import OneShotInstance, check_end, last_words, with_words
+from genba.connections.agents.one_shot import OneShotInstance, check_end, last_output, with_detail
 from genba.connections.agents.private_home import private_folder
 from genba.connections.agents.shared_files import read_shared, write_shared
 from genba.connections.agents.tool_reports import Marks
@@ -101,12 +101,12 @@ class AcpAdapter(CommandLineAdapter):
             _write_settings(session.home, self.known)
         return instance
 
-    async def execute(self, instance: AgentInstance, ask: Ask, heard: OutputListener) -> Reply:
+    async def execute(self, instance: AgentInstance, ask: Ask, on_output: OutputListener) -> Reply:
         shot = OneShotInstance.of(instance)
         session = shot.session
         servers = self._servers(session)
         environment = {**session.environment, **self._environment(session, servers)}
-        marks = Marks(heard)
+        marks = Marks(on_output)
         turn = Turn(ask, session.workdir, session.sandboxed, servers, marks)
         talk = Talk(self._question(session, ask, servers, environment), turn, marks)
         with shot.running():
@@ -127,7 +127,7 @@ class AcpAdapter(CommandLineAdapter):
             )
         marks.finish()
         reply = _reply(talk, done, self._usage(talk, session))
-        _SystemPrompts(session).told(talk.session_id, ask)
+        _SystemPrompts(session).record(talk.session_id, ask)
         return reply
 
     def _usage(self, talk: Talk, session: AgentSession) -> Usage:
@@ -143,10 +143,10 @@ class AcpAdapter(CommandLineAdapter):
     def _argv(self, session: AgentSession, ask: Ask) -> tuple[str, ...]:
         path = self.executable(session.environment) or self.settings.command
         own = self.settings.args
-        words = tuple(word for word in self.known.words if word not in own)
-        if self.known.model_word and self.known.model_word not in own:
-            words = (*words, self.known.model_word, self.model(ask.model))
-        return (path, *words, *own)
+        args = tuple(arg for arg in self.known.args if arg not in own)
+        if self.known.model_option and self.known.model_option not in own:
+            args = (*args, self.known.model_option, self.model(ask.model))
+        return (path, *args, *own)
 
     def _question(
         self, session: AgentSession, ask: Ask, servers: tuple[McpServer, ...], environment: Mapping[str, str]
@@ -203,14 +203,14 @@ def _reply(talk: Talk, done: Exit, usage: Usage) -> Reply:
     if not talk.answered:
         check_end(done)
         how = f"was killed by signal {-done.code}" if done.code < 0 else f"ended with exit code {done.code}"
-        raise AgentUnavailable(with_words(f"the agent {how} and gave no answer", last_words(done)))
+        raise AgentUnavailable(with_detail(f"the agent {how} and gave no answer", last_output(done)))
     match turn.stop_reason:
         case "end_turn":
             pass
         case "max_tokens" | "max_turn_requests":
-            turn.heard("notice", f"the agent stopped before it was done: {_BEFORE_IT_WAS_DONE[turn.stop_reason]}")
+            turn.on_output("notice", f"the agent stopped before it was done: {_BEFORE_IT_WAS_DONE[turn.stop_reason]}")
         case "refusal":
-            raise UnrecoverableError(with_words("the model refused to go on", turn.text[:300]))
+            raise UnrecoverableError(with_detail("the model refused to go on", turn.text[:300]))
         case other:
             raise AgentUnavailable(f"the agent ended its turn without an answer: {other[:80]}")
     return Reply(
@@ -233,7 +233,7 @@ class _SystemPrompts:
     def knows(self, ask: Ask) -> bool:
         return self._read().get(ask.session_id or "") == _digest(ask.system_prompt)
 
-    def told(self, session_id: str, ask: Ask) -> None:
+    def record(self, session_id: str, ask: Ask) -> None:
         write_shared(self.path, msgspec.json.encode({**self._read(), session_id: _digest(ask.system_prompt)}))
 
     def _read(self) -> dict[str, str]:

@@ -62,10 +62,10 @@ class Talk:
         key=b'"', decisive=(b'"id"', b'"agent_message_chunk"', b'"usage_update"', b'"tool_call"', b'"tool_call_update"')
     )
 
-    def __init__(self, question: Question, turn: Turn, heard: OutputListener) -> None:
+    def __init__(self, question: Question, turn: Turn, on_output: OutputListener) -> None:
         self.question = question
         self.turn = turn
-        self.heard = heard
+        self.on_output = on_output
         self.session_id = ""
         self.answered = False
         self._arrived: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
@@ -144,14 +144,14 @@ class Talk:
             try:
                 opened = await _call(connection, method, kind(session_id=wanted, cwd=workdir, mcp_servers=servers))
             except RequestError:
-                self.heard("notice", "the session is not there any more; a new one is begun")
+                self.on_output("notice", "the session is not there any more; a new one is begun")
             else:
                 self.session_id = wanted
                 if not resumes:
                     await self._until_quiet()
                 return opened, True
         elif wanted:
-            self.heard("notice", "the agent cannot go on with a session; a new one is begun")
+            self.on_output("notice", "the agent cannot go on with a session; a new one is begun")
         request = schema.NewSessionRequest(cwd=workdir, mcp_servers=servers)
         opened = await _call(connection, "session/new", request)
         self.session_id = _session_id(opened)
@@ -176,7 +176,7 @@ class Talk:
                 await self._set(connection, choices["model"], model)
             elif not choices["model"].is_now(self.question.model):
                 now = choices["model"].now or "its own"
-                self.heard("notice", f"the agent has no model {self.question.model}; it uses {now}")
+                self.on_output("notice", f"the agent has no model {self.question.model}; it uses {now}")
 
     async def _set(self, connection: "Connection", choice: Choice, value: str) -> None:
         from acp.exceptions import RequestError  # noqa: PLC0415  (imported by now)
@@ -185,7 +185,7 @@ class Talk:
         try:
             await connection.send_request(choice.method, params)
         except RequestError as error:
-            self.heard("notice", f"the agent did not take the {choice.name} {value}: {str(error)[:200]}")
+            self.on_output("notice", f"the agent did not take the {choice.name} {value}: {str(error)[:200]}")
 
     def _servers(self, abilities: Mapping[str, Any]) -> list[Any]:
         from acp import schema  # noqa: PLC0415  (imported by now)
@@ -194,8 +194,8 @@ class Talk:
         for server in self.question.servers:
             if server.command:
                 variables = [schema.EnvVariable(name=name, value=value) for name, value in server.environment.items()]
-                command, *words = server.command
-                made.append(schema.McpServerStdio(name=server.name, command=command, args=words, env=variables))
+                command, *args = server.command
+                made.append(schema.McpServerStdio(name=server.name, command=command, args=args, env=variables))
             elif abilities.get("http") is True:
                 token = self.question.environment.get(server.token_variable, "")
                 bearer = [schema.HttpHeader(name="Authorization", value=f"Bearer {token}")] if token else []
@@ -206,7 +206,7 @@ class Talk:
                     hint=f"mcpServers.{server.name}: give a command, or required: false",
                 )
             else:
-                self.heard("notice", f"the agent cannot use the MCP server {server.name}")
+                self.on_output("notice", f"the agent cannot use the MCP server {server.name}")
         return made
 
     async def _handle(self, method: str, params: Any, is_notification: bool) -> Any:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from genba.connections.agents.model_errors import one_line, provider_error, told_wait
+from genba.connections.agents.model_errors import one_line, provider_error, wait_in_text
 from genba.domain.errors import AgentUnavailable, GenbaError, UnrecoverableError
 
 _SIGN_IN = -32000
@@ -20,7 +20,7 @@ _WAIT = re.compile(r"retry.?(?:after|delay)[^\d]{1,5}(\d+(?:\.\d+)?)", re.IGNORE
 
 def refused(code: int, message: str, data: object, key_variable: str) -> GenbaError:
     """The error that fits. Agents agree on no codes for what their provider said, so the words count too."""
-    output = f"{message} {_words(data)}".strip()
+    output = f"{message} {_texts(data)}".strip()
     status = _status(code, output)
     if status is not None:
         return provider_error(status, output, key_variable or "the key, or the login by homeFiles", _wait(output))
@@ -29,23 +29,23 @@ def refused(code: int, message: str, data: object, key_variable: str) -> GenbaEr
     return AgentUnavailable(f"the agent refused: {one_line(output)}")
 
 
-def _status(code: int, said: str) -> int | None:
+def _status(code: int, text: str) -> int | None:
     """The status that the provider gave, or that its words amount to."""
     if code in _HTTP_ERRORS:
         return code
-    if found := _STATUS.search(said):
-        return int(found[1])
-    if _LIMIT.search(said):
+    if match := _STATUS.search(text):
+        return int(match[1])
+    if _LIMIT.search(text):
         return _TOO_MANY
-    return _NO_KEY if code == _SIGN_IN or _KEY.search(said) else None
+    return _NO_KEY if code == _SIGN_IN or _KEY.search(text) else None
 
 
-def _wait(said: str) -> float | None:
-    found = _WAIT.search(said)
-    return float(found[1]) if found else told_wait(said, datetime.now(UTC).astimezone())
+def _wait(text: str) -> float | None:
+    match = _WAIT.search(text)
+    return float(match[1]) if match else wait_in_text(text, datetime.now(UTC).astimezone())
 
 
-def _words(data: object) -> str:
+def _texts(data: object) -> str:
     if data is None or data == {}:
         return ""
     return data if isinstance(data, str) else msgspec.json.encode(data).decode("utf-8", errors="replace")

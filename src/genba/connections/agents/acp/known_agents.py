@@ -12,9 +12,9 @@ class KnownAgent(msgspec.Struct, frozen=True, kw_only=True):
     """What is the same for everybody who uses this agent. Settings go before it."""
 
     install: str = ""
-    words: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
     """What makes the program speak the protocol."""
-    model_word: str = ""
+    model_option: str = ""
     """The word before the name of a model, where the model has to be chosen at the start."""
     aliases: Mapping[str, str] = {}
     provider: Provider | None = None
@@ -34,8 +34,8 @@ _ASK_ALWAYS = '{"*":"ask"}'
 KNOWN: dict[str, KnownAgent] = {
     "gemini": KnownAgent(
         install="npm install -g @google/gemini-cli",
-        words=("--acp",),
-        model_word="--model",
+        args=("--acp",),
+        model_option="--model",
         aliases={"opus": "gemini-2.5-pro", "sonnet": "gemini-2.5-pro", "haiku": "gemini-2.5-flash"},
         provider=Provider(
             name="google",
@@ -54,7 +54,7 @@ KNOWN: dict[str, KnownAgent] = {
     ),
     "opencode": KnownAgent(
         install="npm install -g opencode-ai",
-        words=("acp",),
+        args=("acp",),
         environment={
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
             "OPENCODE_DISABLE_MODELS_FETCH": "1",

@@ -70,18 +70,18 @@ class ToolCall:
         self.makes_file = False
         self.exact = ""
         """Its name, where the agent tells that by itself."""
-        self.told = False
+        self.reported = False
         self.denied = False
 
-    def add(self, told: Mapping[str, Any]) -> None:
-        self.kind = as_text(told.get("kind")) or self.kind
-        self.title = as_text(told.get("title")) or self.title
+    def add(self, update: Mapping[str, Any]) -> None:
+        self.kind = as_text(update.get("kind")) or self.kind
+        self.title = as_text(update.get("title")) or self.title
         self.first_title = self.first_title or self.title
-        given = told.get("rawInput")
+        given = update.get("rawInput")
         self.input = given if isinstance(given, dict) and given else self.input
-        self.places = _places(told) or self.places
-        self.makes_file = self.makes_file or _makes_file(told)
-        meta = told.get("_meta")
+        self.places = _places(update) or self.places
+        self.makes_file = self.makes_file or _makes_file(update)
+        meta = update.get("_meta")
         claude = meta.get("claudeCode") if isinstance(meta, dict) else None
         self.exact = as_text(claude.get("toolName")) if isinstance(claude, dict) else self.exact
 
@@ -90,10 +90,10 @@ def name_of(call: ToolCall, call_id: str, servers: tuple[McpServer, ...]) -> str
     """The name of the tool in the words of this house; empty for mere thinking."""
     if call.exact:
         return _in_one_word(call.exact)
-    for word in (call.first_title, call_id.partition("__")[0]):
-        if (known := _BY_NAME.get(word.lower())) is not None:
+    for name in (call.first_title, call_id.partition("__")[0]):
+        if (known := _BY_NAME.get(name.lower())) is not None:
             return known
-        if foreign := _of_server(word, servers):
+        if foreign := _of_server(name, servers):
             return foreign
     if call.kind == "edit" and call.makes_file:
         return "Write"
@@ -129,11 +129,11 @@ def line_of(name: str, call: ToolCall, workdir: str) -> str:
     return " ".join(f"{name} {target}".split())[:300]
 
 
-def _of_server(word: str, servers: tuple[McpServer, ...]) -> str:
+def _of_server(name: str, servers: tuple[McpServer, ...]) -> str:
     for server in servers:
         for front in (f"mcp__{server.name}__", f"mcp_{server.name}_", f"{server.name}_"):
-            if word.startswith(front):
-                return _in_one_word(f"mcp__{server.name}__{word.removeprefix(front)}")
+            if name.startswith(front):
+                return _in_one_word(f"mcp__{server.name}__{name.removeprefix(front)}")
     return ""
 
 
@@ -143,14 +143,14 @@ def _is_inside(place: str, workdir: str) -> bool:
     return whole == top or whole.startswith(f"{top}/")
 
 
-def _places(told: Mapping[str, Any]) -> tuple[str, ...]:
-    found = told.get("locations")
+def _places(update: Mapping[str, Any]) -> tuple[str, ...]:
+    found = update.get("locations")
     places = [each.get("path") for each in found if isinstance(each, dict)] if isinstance(found, list) else []
     return tuple(place for place in places if isinstance(place, str) and place)
 
 
-def _makes_file(told: Mapping[str, Any]) -> bool:
-    content = told.get("content")
+def _makes_file(update: Mapping[str, Any]) -> bool:
+    content = update.get("content")
     diffs = [each for each in content if isinstance(each, dict)] if isinstance(content, list) else []
     return any(each.get("type") == "diff" and not each.get("oldText") for each in diffs)
 

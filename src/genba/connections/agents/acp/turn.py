@@ -22,13 +22,13 @@ class Turn:
     """Takes the updates of one turn. Nothing in them is an error by itself, whatever they hold."""
 
     def __init__(
-        self, ask: Ask, workdir: str, sandboxed: bool, servers: tuple[McpServer, ...], heard: OutputListener
+        self, ask: Ask, workdir: str, sandboxed: bool, servers: tuple[McpServer, ...], on_output: OutputListener
     ) -> None:
         self.ask = ask
         self.workdir = workdir
         self.sandboxed = sandboxed
         self.servers = servers
-        self.heard = heard
+        self.on_output = on_output
         self.begun = False
         """Whether the question was put. What an agent tells before belongs to an older turn."""
         self.spoke = asyncio.Event()
@@ -37,17 +37,17 @@ class Turn:
         self.cost: float | None = None
         """The cost of the whole session so far, where it is told."""
         self.tokens = Usage()
-        self._said: deque[str] = deque()
+        self._chunks: deque[str] = deque()
         """The pieces of what it says now; a tool begins it anew."""
-        self._said_before = ""
+        self._text_before = ""
         self._length = 0
         self._calls: dict[str, ToolCall] = {}
 
     @property
     def text(self) -> str:
         """What the agent said last, after its last tool."""
-        now = "".join(self._said)
-        return now if now.strip() else self._said_before
+        now = "".join(self._chunks)
+        return now if now.strip() else self._text_before
 
     @property
     def tools_used(self) -> tuple[str, ...]:
@@ -83,7 +83,7 @@ class Turn:
         if yes:
             self._tell(call, call_id)
         else:
-            self.heard("notice", f"not allowed: {line_of(name, call, self.workdir)}")
+            self.on_output("notice", f"not allowed: {line_of(name, call, self.workdir)}")
         options = params.get("options")
         option = _option(options if isinstance(options, list) else [], _YES if yes else _NO)
         return {"outcome": {"outcome": "selected", "optionId": option} if option else {"outcome": "cancelled"}}
@@ -100,27 +100,27 @@ class Turn:
         text = content.get("text") if isinstance(content, dict) else None
         if isinstance(text, str):
             self._length += len(text)
-            self._said.append(text)
-            while self._length > _MOST_TEXT and len(self._said) > 1:
-                self._length -= len(self._said.popleft())
+            self._chunks.append(text)
+            while self._length > _MOST_TEXT and len(self._chunks) > 1:
+                self._length -= len(self._chunks.popleft())
 
-    def _call(self, told: Mapping[str, Any], asks: bool = False) -> tuple[ToolCall, str] | None:
-        call_id = told.get("toolCallId")
+    def _call(self, update: Mapping[str, Any], asks: bool = False) -> tuple[ToolCall, str] | None:
+        call_id = update.get("toolCallId")
         if not isinstance(call_id, str) or (call_id not in self._calls and len(self._calls) >= _MOST_CALLS):
             return None
-        if self._said:
-            self._said_before, self._said, self._length = self.text, deque(), 0
+        if self._chunks:
+            self._text_before, self._chunks, self._length = self.text, deque(), 0
         call = self._calls.setdefault(call_id, ToolCall())
-        call.add(told)
-        if not asks and told.get("status") in ("completed", "failed"):
+        call.add(update)
+        if not asks and update.get("status") in ("completed", "failed"):
             self._tell(call, call_id)
         return call, call_id
 
     def _tell(self, call: ToolCall, call_id: str) -> None:
         name = name_of(call, call_id, self.servers)
-        if not call.told and not call.denied and name:
-            self.heard("tool", line_of(name, call, self.workdir))
-        call.told = True
+        if not call.reported and not call.denied and name:
+            self.on_output("tool", line_of(name, call, self.workdir))
+        call.reported = True
 
     def _names(self, denied: bool) -> tuple[str, ...]:
         names = (name_of(call, key, self.servers) for key, call in self._calls.items() if call.denied is denied)

@@ -75,43 +75,43 @@ class ClaudeCodeAdapter(CommandLineAdapter):
             header="x-api-key" if _key_variable(environment) == _KEY else "authorization",
         )
 
-    async def execute(self, instance: AgentInstance, ask: Ask, heard: OutputListener) -> Reply:
+    async def execute(self, instance: AgentInstance, ask: Ask, on_output: OutputListener) -> Reply:
         conversation, goes_on = self._conversation(instance.session, ask)
         if ask.session_id and not goes_on:
-            heard("notice", "the conversation is not there any more; a new one is begun")
+            on_output("notice", "the conversation is not there any more; a new one is begun")
         try:
-            return await super().execute(instance, ask, heard)
+            return await super().execute(instance, ask, on_output)
         except ConversationLost as error:
             self._lost.add(conversation)
-            heard("notice", f"{error.message}; a new one is begun")
-            return await super().execute(instance, ask, heard)
+            on_output("notice", f"{error.message}; a new one is begun")
+            return await super().execute(instance, ask, on_output)
 
     def invocation(self, session: AgentSession, ask: Ask) -> Invocation:
         files = _Files(session)
         conversation, goes_on = self._conversation(session, ask)
         servers = self._servers(session)
         system, prompt = files.system_prompt(conversation, ask, goes_on)
-        words = [
+        args = [
             *("-p", "--output-format", "stream-json", "--verbose", "--model", self.model(ask.model)),
             *("--setting-sources", "user", "--add-dir", session.workdir),
             *(("--append-system-prompt-file", str(system)) if system.is_file() else ()),
             *("--resume" if goes_on else "--session-id", conversation),
-            *_permission_words(ask, session.sandboxed, servers),
+            *_permission_args(ask, session.sandboxed, servers),
         ]
         if ask.output_schema is not None:
-            prompt = _asked_for(words, ask.output_schema, prompt)
+            prompt = _asked_for(args, ask.output_schema, prompt)
         if servers:
-            words += ["--mcp-config", str(files.servers(servers))]
-        words += ["--strict-mcp-config"]
+            args += ["--mcp-config", str(files.servers(servers))]
+        args += ["--strict-mcp-config"]
         if self.settings.max_turns is not None:
-            words += ["--max-turns", str(self.settings.max_turns)]
+            args += ["--max-turns", str(self.settings.max_turns)]
         path = self.executable(session.environment) or self.binary
         environment = self._environment(session, ask, servers, files)
-        return Invocation(argv=(path, *words, *self.settings.args), environment=environment, stdin=prompt)
+        return Invocation(argv=(path, *args, *self.settings.args), environment=environment, stdin=prompt)
 
-    def reading(self, session: AgentSession, ask: Ask, heard: OutputListener) -> Reading:
+    def reading(self, session: AgentSession, ask: Ask, on_output: OutputListener) -> Reading:
         return ClaudeReading(
-            heard,
+            on_output,
             totals=Totals(session.folder),
             resumed=self._conversation(session, ask)[1],
             tree=session.workdir,
@@ -192,26 +192,26 @@ def _entry(server: McpServer) -> dict[str, Any]:
     if server.url:
         bearer = {"Authorization": f"Bearer ${{{server.token_variable}}}"} if server.token_variable else {}
         return {"type": "http", "url": server.url, "headers": bearer, "alwaysLoad": True}
-    words = [*(word for key in _KEYS for word in ("-u", key)), *server.command]
-    return {"type": "stdio", "command": "env", "args": words, "env": dict(server.environment), "alwaysLoad": True}
+    args = [*(arg for key in _KEYS for arg in ("-u", key)), *server.command]
+    return {"type": "stdio", "command": "env", "args": args, "env": dict(server.environment), "alwaysLoad": True}
 
 
-def _permission_words(ask: Ask, sandboxed: bool, servers: tuple[McpServer, ...]) -> list[str]:
+def _permission_args(ask: Ask, sandboxed: bool, servers: tuple[McpServer, ...]) -> list[str]:
     """Exactly the listed tools, and the others removed; without walls, files only in the working tree."""
-    words: list[str] = []
+    args: list[str] = []
     listed = ask.allowed_tools
     if listed is not None:
         built_in = dict.fromkeys(_bare(tool) for tool in listed if not tool.startswith("mcp__"))
-        words += ["--tools", ",".join(built_in)]
+        args += ["--tools", ",".join(built_in)]
     match ask.permission_mode:
         case PermissionMode.PLAN:
-            return [*words, "--permission-mode", "plan", "--settings", '{"useAutoModeDuringPlan":false}']
+            return [*args, "--permission-mode", "plan", "--settings", '{"useAutoModeDuringPlan":false}']
         case PermissionMode.BYPASS_PERMISSIONS:
-            return [*words, "--dangerously-skip-permissions"]
+            return [*args, "--dangerously-skip-permissions"]
         case PermissionMode.ACCEPT_EDITS:
             mode = "acceptEdits" if listed is None else "dontAsk"
             yes = _without_asking(listed, sandboxed, servers)
-            return [*words, "--permission-mode", mode, *(("--allowedTools", *yes) if yes else ())]
+            return [*args, "--permission-mode", mode, *(("--allowedTools", *yes) if yes else ())]
 
 
 def _without_asking(listed: tuple[str, ...] | None, sandboxed: bool, servers: tuple[McpServer, ...]) -> tuple[str, ...]:
@@ -231,11 +231,11 @@ def _bare(tool: str) -> str:
     return tool.partition("(")[0].strip()
 
 
-def _asked_for(words: list[str], schema: dict[str, Any], prompt: str) -> str:
+def _asked_for(args: list[str], schema: dict[str, Any], prompt: str) -> str:
     """Ask for structured output by the tool's own flag; a schema that is too long for a word goes into the prompt."""
     wanted = msgspec.json.encode(schema).decode()
     if len(wanted.encode()) <= _LONGEST_WORD:
-        words += ["--json-schema", wanted]
+        args += ["--json-schema", wanted]
         return prompt
     return f"{prompt}\n\nAnswer with one JSON object that fits this JSON Schema:\n\n{wanted}\n"
 

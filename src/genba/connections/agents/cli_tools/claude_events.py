@@ -10,7 +10,7 @@ import msgspec
 from genba.connections.agents.command_line import Totals
 from genba.connections.agents.loose_values import as_dict, as_id, as_number, as_structured, as_text
 from genba.connections.agents.model_errors import ConversationLost, one_line, provider_error
-from genba.connections.agents.one_shot import last_words, with_words
+from genba.connections.agents.one_shot import last_output, with_detail
 from genba.connections.agents.tool_reports import remember
 from genba.domain.errors import AgentUnavailable, GenbaError, RateLimited, UnrecoverableError
 from genba.domain.processes import Exit, LineFilter, OutputListener
@@ -41,7 +41,7 @@ class ClaudeReading:
 
     def __init__(
         self,
-        heard: OutputListener,
+        on_output: OutputListener,
         *,
         totals: Totals,
         resumed: bool,
@@ -50,7 +50,7 @@ class ClaudeReading:
         key_variable: str = "ANTHROPIC_API_KEY",
         now: Callable[[], float] = time.time,
     ) -> None:
-        self.heard = heard
+        self.on_output = on_output
         self.totals = totals
         self.resumed = resumed
         self.tree = tree
@@ -63,7 +63,7 @@ class ClaudeReading:
         self.used: dict[str, str] = {}
         """Every tool that was called, by the id of the call."""
         self.denied: dict[str, str] = {}
-        self.said = ""
+        self.last_text = ""
         self.reset: float | None = None
         """When the provider takes questions again, in seconds since 1970."""
 
@@ -86,9 +86,9 @@ class ClaudeReading:
         if result.get("is_error") is True and subtype not in _AN_ANSWER_ALL_THE_SAME:
             raise self._error(result)
         if subtype in _AN_ANSWER_ALL_THE_SAME:
-            self.heard("notice", f"claude stopped before it was done: {_told(result) or subtype}")
+            self.on_output("notice", f"claude stopped before it was done: {_error_text(result) or subtype}")
         return Reply(
-            text=as_text(result.get("result")) or self.said,
+            text=as_text(result.get("result")) or self.last_text,
             structured=as_structured(result.get("structured_output")),
             session_id=self.session_id,
             usage=self._usage(result),
@@ -119,23 +119,23 @@ class ClaudeReading:
         return Usage(run.input_tokens, run.output_tokens, cost)
 
     def _without_result(self, done: Exit) -> GenbaError:
-        output = last_words(done) if done.stderr.strip() else ""
-        if any(words in done.stderr for words in _NO_SUCH_CONVERSATION):
+        output = last_output(done) if done.stderr.strip() else ""
+        if any(phrase in done.stderr for phrase in _NO_SUCH_CONVERSATION):
             return ConversationLost(f"the conversation is lost: {output}")
-        if any(words in done.stderr for words in _REFUSED_WORDS):
-            return UnrecoverableError(with_words("claude refused to start", output), hint="check runner.adapter")
+        if any(phrase in done.stderr for phrase in _REFUSED_WORDS):
+            return UnrecoverableError(with_detail("claude refused to start", output), hint="check runner.adapter")
         how = f"by signal {-done.code}" if done.code < 0 else f"with exit code {done.code}"
-        return AgentUnavailable(with_words(f"claude ended {how} and without a result", output))
+        return AgentUnavailable(with_detail(f"claude ended {how} and without a result", output))
 
     def _error(self, result: Mapping[str, Any]) -> GenbaError:
-        outcome = _told(result)
+        outcome = _error_text(result)
         status = result.get("api_error_status")
-        if any(words in outcome for words in _NO_SUCH_CONVERSATION):
+        if any(phrase in outcome for phrase in _NO_SUCH_CONVERSATION):
             return ConversationLost(f"the conversation is lost: {outcome}")
         if self.resumed and outcome.startswith("Prompt is too long"):
             return ConversationLost(f"the conversation is full: {outcome}")
         if result.get("subtype") == "error_max_budget_usd":
-            return UnrecoverableError(with_words("claude used up its budget", outcome), hint="check --max-budget-usd")
+            return UnrecoverableError(with_detail("claude used up its budget", outcome), hint="check --max-budget-usd")
         if status is None and _LIMIT_IN_TEXT.search(outcome):
             status = _TOO_MANY
         elif status is None and _LOGIN_IN_TEXT.search(outcome):
@@ -143,8 +143,8 @@ class ClaudeReading:
         known = status if isinstance(status, int) else None
         return provider_error(known, outcome, self.key_variable, retry_after=self._until_reset(outcome))
 
-    def _until_reset(self, told: str) -> float | None:
-        in_text = _RESET_IN_TEXT.search(told)
+    def _until_reset(self, text: str) -> float | None:
+        in_text = _RESET_IN_TEXT.search(text)
         reset = float(in_text[1]) if in_text else self.reset
         return max(1.0, reset - self.now()) if reset is not None else None
 
@@ -175,7 +175,7 @@ class ClaudeReading:
             problem = f"the MCP server {server.name} cannot be used: {state}"
             if server.required:
                 raise AgentUnavailable(problem, hint=f"check mcpServers.{server.name}, or set required to false")
-            self.heard("notice", problem)
+            self.on_output("notice", problem)
 
     def _on_retry(self, event: Mapping[str, Any]) -> None:
         seconds = as_number(event.get("retry_delay_ms")) / 1000
@@ -184,7 +184,7 @@ class ClaudeReading:
         if status == _TOO_MANY and seconds > _PATIENCE_SECONDS:
             raise RateLimited("the rate limit of the model is reached", retry_after=seconds)
         about = f"{why} ({status})" if isinstance(status, int) else why
-        self.heard("notice", f"the model is asked again in {seconds:.1f} s: {about}")
+        self.on_output("notice", f"the model is asked again in {seconds:.1f} s: {about}")
 
     def _on_rate_limit(self, event: Mapping[str, Any]) -> None:
         info = as_dict(event.get("rate_limit_info"))
@@ -195,14 +195,14 @@ class ClaudeReading:
         self._know(event)
         for block in _blocks(event):
             if block.get("type") == "text":
-                self.said = as_text(block.get("text")) or self.said
+                self.last_text = as_text(block.get("text")) or self.last_text
             elif block.get("type") == "tool_use":
                 name = _canonical(block.get("name"))
                 if not name:
                     continue
                 remember(self.used, as_text(block.get("id")) or f"call {len(self.used)}", name)
                 if name not in _OF_THE_TOOL_ITSELF:
-                    self.heard("tool", f"{name} {_target(block.get('input'), self.tree)}".rstrip())
+                    self.on_output("tool", f"{name} {_target(block.get('input'), self.tree)}".rstrip())
 
     def _on_user(self, event: Mapping[str, Any]) -> None:
         """Calls of tools that are not there: the tool that was removed does not count as used."""
@@ -226,7 +226,7 @@ class ClaudeReading:
         if call in self.denied:
             return
         remember(self.denied, call, name)
-        self.heard("notice", with_words(f"{name} was denied", one_line(why)))
+        self.on_output("notice", with_detail(f"{name} was denied", one_line(why)))
 
     def _know(self, event: Mapping[str, Any]) -> None:
         self.session_id = as_id(event.get("session_id")) or self.session_id
@@ -258,11 +258,11 @@ def _canonical(name: object) -> str:
 def _target(value: object, tree: str) -> str:
     """What a tool is used on, in one short line; a file of the working tree as seen from there."""
     given = as_dict(value)
-    found = next((text for key in _TARGETS if (text := as_text(given.get(key)))), "")
-    return one_line(found.removeprefix(f"{tree}/"))
+    match = next((text for key in _TARGETS if (text := as_text(given.get(key)))), "")
+    return one_line(match.removeprefix(f"{tree}/"))
 
 
-def _told(result: Mapping[str, Any]) -> str:
+def _error_text(result: Mapping[str, Any]) -> str:
     errors = result.get("errors")
     listed = errors if isinstance(errors, list) else []
     return one_line(as_text(result.get("result")) or " ".join(as_text(each) for each in listed))

@@ -83,15 +83,15 @@ class CodexAdapter(CommandLineAdapter):
             key_variables=(self.settings.key_env,) if self.settings.key_env else _KEYS,
         )
 
-    async def execute(self, instance: AgentInstance, ask: Ask, heard: OutputListener) -> Reply:
+    async def execute(self, instance: AgentInstance, ask: Ask, on_output: OutputListener) -> Reply:
         if ask.session_id and not _is_uuid(ask.session_id):
-            heard("notice", "the conversation is not there any more; a new one is begun")
+            on_output("notice", "the conversation is not there any more; a new one is begun")
             ask = msgspec.structs.replace(ask, session_id=None)
         try:
-            reply = await super().execute(instance, ask, heard)
+            reply = await super().execute(instance, ask, on_output)
         except ConversationLost as error:
-            heard("notice", f"{error.message}; a new one is begun")
-            reply = await super().execute(instance, msgspec.structs.replace(ask, session_id=None), heard)
+            on_output("notice", f"{error.message}; a new one is begun")
+            reply = await super().execute(instance, msgspec.structs.replace(ask, session_id=None), on_output)
         if reply.session_id:
             _Files(instance.session).remember(reply.session_id, Limits(ask).instructions())
         return reply
@@ -114,24 +114,24 @@ class CodexAdapter(CommandLineAdapter):
             config["developer_instructions"] = instructions
         elif not ask.session_id:
             prompt = f"{instructions}\n\n{prompt}"
-        words = ["exec", *(("resume",) if ask.session_id else ()), "--json", "--skip-git-repo-check"]
-        words += ["-m", self.model(ask.model)]
-        words += [word for name in (*_SWITCHED_OFF, *limits.switched_off()) for word in ("--disable", name)]
-        words += [word for name, value in config.items() for word in ("-c", f"{name}={toml(value)}")]
+        args = ["exec", *(("resume",) if ask.session_id else ()), "--json", "--skip-git-repo-check"]
+        args += ["-m", self.model(ask.model)]
+        args += [arg for name in (*_SWITCHED_OFF, *limits.switched_off()) for arg in ("--disable", name)]
+        args += [arg for name, value in config.items() for arg in ("-c", f"{name}={toml(value)}")]
         if ask.permission_mode is PermissionMode.BYPASS_PERMISSIONS:
-            words += ["--dangerously-bypass-approvals-and-sandbox"]
+            args += ["--dangerously-bypass-approvals-and-sandbox"]
         if limits.guarded:
-            words += ["--dangerously-bypass-hook-trust"]
+            args += ["--dangerously-bypass-hook-trust"]
         if ask.output_schema is not None and (wanted := strict(ask.output_schema)) is not None:
-            words += ["--output-schema", str(files.schema(wanted))]
+            args += ["--output-schema", str(files.schema(wanted))]
         path = self.executable(session.environment) or self.binary
-        words += [*self.settings.args, *((ask.session_id,) if ask.session_id else ()), "-"]
-        return Invocation(argv=(path, *words), environment=self._environment(session, servers), stdin=prompt)
+        args += [*self.settings.args, *((ask.session_id,) if ask.session_id else ()), "-"]
+        return Invocation(argv=(path, *args), environment=self._environment(session, servers), stdin=prompt)
 
-    def reading(self, session: AgentSession, ask: Ask, heard: OutputListener) -> Reading:
+    def reading(self, session: AgentSession, ask: Ask, on_output: OutputListener) -> Reading:
         prices = self.settings.prices
         return CodexReading(
-            heard,
+            on_output,
             totals=Totals(session.folder),
             resumed=ask.session_id,
             schema=ask.output_schema if ask.output_schema is not None and strict(ask.output_schema) else None,

@@ -12,8 +12,8 @@ from genba.connections.agents.cli_tools.prices import Price
 from genba.connections.agents.cli_tools.strict_schema import without_nulls
 from genba.connections.agents.command_line import Totals
 from genba.connections.agents.loose_values import as_count, as_dict, as_id, as_structured, as_text
-from genba.connections.agents.model_errors import ConversationLost, one_line, provider_error, told_wait
-from genba.connections.agents.one_shot import last_words, with_words
+from genba.connections.agents.model_errors import ConversationLost, one_line, provider_error, wait_in_text
+from genba.connections.agents.one_shot import last_output, with_detail
 from genba.connections.agents.read_only_commands import only_reads
 from genba.connections.agents.tool_reports import MOST_NAMES, remember
 from genba.domain.errors import AgentUnavailable, GenbaError, UnrecoverableError
@@ -48,7 +48,7 @@ class CodexReading:
 
     def __init__(
         self,
-        heard: OutputListener,
+        on_output: OutputListener,
         *,
         totals: Totals,
         resumed: str | None = None,
@@ -57,7 +57,7 @@ class CodexReading:
         price: Price | None = None,
         key_variable: str = "OPENAI_API_KEY",
     ) -> None:
-        self.heard = heard
+        self.on_output = on_output
         self.totals = totals
         self.resumed = resumed
         self.schema = schema
@@ -66,7 +66,7 @@ class CodexReading:
         self.price = price
         self.key_variable = key_variable
         self.session_id: str | None = None
-        self.said = ""
+        self.last_text = ""
         self.used: dict[str, str] = {}
         self.counted: Mapping[str, Any] | None = None
         """What the last turn said it used, once it was complete."""
@@ -87,7 +87,7 @@ class CodexReading:
             raise self._error(done)
         denied = self._denied(done)
         return Reply(
-            text=self.said,
+            text=self.last_text,
             structured=self._structured(),
             session_id=self.session_id,
             usage=self._usage(self.counted),
@@ -99,16 +99,16 @@ class CodexReading:
 
     def _denied(self, done: Exit) -> tuple[str, ...]:
         """What was not allowed is told on stderr alone."""
-        found = [match[1] or "Edit" for match in _DENIED.finditer(done.stderr)]
-        for tool in found:
-            self.heard("notice", f"{tool} was denied")
-        return tuple(dict.fromkeys(found))
+        match = [match[1] or "Edit" for match in _DENIED.finditer(done.stderr)]
+        for tool in match:
+            self.on_output("notice", f"{tool} was denied")
+        return tuple(dict.fromkeys(match))
 
     def _structured(self) -> dict[str, Any] | None:
         if self.schema is None:
             return None
         try:
-            answer = as_structured(msgspec.json.decode(self.said))
+            answer = as_structured(msgspec.json.decode(self.last_text))
         except (ValueError, RecursionError):
             return None
         return without_nulls(answer, self.schema) if answer is not None else None
@@ -124,8 +124,8 @@ class CodexReading:
     def _error(self, done: Exit) -> GenbaError:
         result = self.failure or self.complaint
         if result:
-            return self._told_error(result)
-        output = last_words(done) if done.stderr.strip() else ""
+            return self._reported_error(result)
+        output = last_output(done) if done.stderr.strip() else ""
         if servers := _MCP.search(done.stderr):
             return AgentUnavailable(
                 f"the MCP server {servers[1]} cannot be used",
@@ -135,22 +135,22 @@ class CodexReading:
             return ConversationLost("the conversation is lost")
         if done.code == _USAGE_ERROR or output.startswith("Error loading config"):
             return UnrecoverableError(
-                with_words("codex refused to start", one_line(output)), hint="check runner.adapter"
+                with_detail("codex refused to start", one_line(output)), hint="check runner.adapter"
             )
         how = f"by signal {-done.code}" if done.code < 0 else f"with exit code {done.code}"
-        return AgentUnavailable(with_words(f"codex ended {how} and without a result", one_line(output)))
+        return AgentUnavailable(with_detail(f"codex ended {how} and without a result", one_line(output)))
 
-    def _told_error(self, told: str) -> GenbaError:
-        if self.resumed and _FULL.search(told):
-            return ConversationLost(f"the conversation is full: {one_line(told)}")
-        status, words = _status(told)
-        wait = told_wait(words, datetime.now().astimezone())
-        return provider_error(status, words, self.key_variable, wait)
+    def _reported_error(self, text: str) -> GenbaError:
+        if self.resumed and _FULL.search(text):
+            return ConversationLost(f"the conversation is full: {one_line(text)}")
+        status, detail = _status(text)
+        wait = wait_in_text(detail, datetime.now().astimezone())
+        return provider_error(status, detail, self.key_variable, wait)
 
     def _on_thread(self, event: Mapping[str, Any]) -> None:
         self.session_id = as_id(event.get("thread_id")) or self.session_id
         if self.resumed and self.session_id != self.resumed:
-            self.heard("notice", "the conversation is not there any more; a new one is begun")
+            self.on_output("notice", "the conversation is not there any more; a new one is begun")
 
     def _on_turn_completed(self, event: Mapping[str, Any]) -> None:
         self.counted = as_dict(event.get("usage"))
@@ -162,11 +162,11 @@ class CodexReading:
         message = as_text(event.get("message"))
         if message.startswith("Reconnecting"):
             self._wait_no_longer(message)
-            self.heard("notice", f"the model is asked again: {one_line(message)}")
+            self.on_output("notice", f"the model is asked again: {one_line(message)}")
         self.complaint = message or self.complaint
 
     def _wait_no_longer(self, message: str) -> None:
-        wait = told_wait(message, datetime.now().astimezone())
+        wait = wait_in_text(message, datetime.now().astimezone())
         if wait is not None and wait > _PATIENCE_SECONDS and _LIMIT.search(message):
             raise provider_error(_TOO_MANY, message, self.key_variable, wait)
 
@@ -174,22 +174,22 @@ class CodexReading:
         item = as_dict(event.get("item"))
         kind, finished = as_text(item.get("type")), event.get("type") == "item.completed"
         if kind == "agent_message" and finished:
-            self.said = as_text(item.get("text")) or self.said
+            self.last_text = as_text(item.get("text")) or self.last_text
         elif kind == "error" and finished:
             self._warn(one_line(as_text(item.get("message"))))
         elif read := _TOOLS.get(kind):
             for number, (tool, target) in enumerate(read(self, item)):
                 self._use(f"{as_text(item.get('id'))}.{number}", tool, target)
 
-    def _warn(self, words: str) -> None:
-        if words and words not in self.warned and len(self.warned) < MOST_NAMES and not _OUR_OWN.match(words):
-            self.warned.add(words)
-            self.heard("notice", words)
+    def _warn(self, warning: str) -> None:
+        if warning and warning not in self.warned and len(self.warned) < MOST_NAMES and not _OUR_OWN.match(warning):
+            self.warned.add(warning)
+            self.on_output("notice", warning)
 
     def _use(self, call: str, tool: str, target: str) -> None:
         if self.used.get(call) != tool:
             remember(self.used, call, tool)
-            self.heard("tool", f"{tool} {one_line(target)}".rstrip())
+            self.on_output("tool", f"{tool} {one_line(target)}".rstrip())
 
     def _command(self, item: Mapping[str, Any]) -> list[tuple[str, str]]:
         command = _inner(as_text(item.get("command")))
@@ -233,27 +233,27 @@ _TOOLS: dict[str, Callable[[CodexReading, Mapping[str, Any]], list[tuple[str, st
 }
 
 
-def _status(told: str) -> tuple[int | None, str]:
+def _status(text: str) -> tuple[int | None, str]:
     """The status of the provider and its words, from what Codex makes of them."""
-    if found := _STATUS.search(told):
-        return int(found[1]), told
-    if _LIMIT.search(told):
-        return _TOO_MANY, told
-    if _LOGIN.search(told):
-        return 401, told
+    if match := _STATUS.search(text):
+        return int(match[1]), text
+    if _LIMIT.search(text):
+        return _TOO_MANY, text
+    if _LOGIN.search(text):
+        return 401, text
     try:  # what was refused as wrong is told as the body of the answer
-        body = as_dict(msgspec.json.decode(told))
+        body = as_dict(msgspec.json.decode(text))
     except (ValueError, RecursionError):
-        return None, told
-    return (400, as_text(as_dict(body.get("error")).get("message")) or told) if "error" in body else (None, told)
+        return None, text
+    return (400, as_text(as_dict(body.get("error")).get("message")) or text) if "error" in body else (None, text)
 
 
 def _inner(command: str) -> str:
     """The command without the shell that it was given to."""
     try:
-        words = shlex.split(command)
+        args = shlex.split(command)
     except ValueError:
         return command
-    if len(words) == 3 and words[1] in ("-c", "-lc") and words[0].endswith("sh"):  # noqa: PLR2004
-        return words[2]
+    if len(args) == 3 and args[1] in ("-c", "-lc") and args[0].endswith("sh"):  # noqa: PLR2004
+        return args[2]
     return command

@@ -123,12 +123,12 @@ class OpenCodeAdapter(CommandLineAdapter):
         aliases = {**plain, **{f"claude-{short}": one for short, one in plain.items()}}
         return {**aliases, **self.settings.models}.get(name, name).removeprefix(f"{whose}/")
 
-    async def execute(self, instance: AgentInstance, ask: Ask, heard: OutputListener) -> Reply:
+    async def execute(self, instance: AgentInstance, ask: Ask, on_output: OutputListener) -> Reply:
         try:
-            return await super().execute(instance, ask, heard)
+            return await super().execute(instance, ask, on_output)
         except ConversationLost as error:
-            heard("notice", f"{error.message}; a new one is begun")
-            return await super().execute(instance, msgspec.structs.replace(ask, session_id=None), heard)
+            on_output("notice", f"{error.message}; a new one is begun")
+            return await super().execute(instance, msgspec.structs.replace(ask, session_id=None), on_output)
 
     def invocation(self, session: AgentSession, ask: Ask) -> Invocation:
         servers = tuple(server for server in self._servers(session) if _is_offered(server, ask))
@@ -144,17 +144,17 @@ class OpenCodeAdapter(CommandLineAdapter):
             "small_model": self._named_model(ask),
             "mcp": {server.name: self._server_entry(server) for server in servers},
         }
-        words = ["run", "--format", "json", "-m", self._named_model(ask), "--title", f"{ask.run} {ask.step}"]
+        args = ["run", "--format", "json", "-m", self._named_model(ask), "--title", f"{ask.run} {ask.step}"]
         if ask.session_id:
-            words += ["-s", ask.session_id]
+            args += ["-s", ask.session_id]
         path = self.executable(session.environment) or self.binary
         environment = self._environment(session, servers)
         environment[_SETTINGS] = msgspec.json.encode(config).decode()
-        return Invocation(argv=(path, *words, *self.settings.args), environment=environment, stdin=_prompt(ask))
+        return Invocation(argv=(path, *args, *self.settings.args), environment=environment, stdin=_prompt(ask))
 
-    def reading(self, session: AgentSession, ask: Ask, heard: OutputListener) -> Reading:
+    def reading(self, session: AgentSession, ask: Ask, on_output: OutputListener) -> Reading:
         return OpenCodeReading(
-            heard,
+            on_output,
             resumed=ask.session_id,
             servers=self._servers(session),
             key_variable=self.settings.key_env or self._known_key(),
@@ -196,7 +196,7 @@ class OpenCodeAdapter(CommandLineAdapter):
         if server.url:
             bearer = {"Authorization": f"Bearer {{env:{server.token_variable}}}"} if server.token_variable else {}
             return {"type": "remote", "url": server.url, "oauth": False, "headers": bearer, "enabled": True}
-        forgotten = [word for name in self._secrets((server,)) for word in ("-u", name)]
+        forgotten = [arg for name in self._secrets((server,)) for arg in ("-u", name)]
         command = ["env", *forgotten, *server.command]
         return {"type": "local", "command": command, "environment": dict(server.environment), "enabled": True}
 

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import msgspec
 
 from genba.connections.agents.loose_values import as_count, as_dict, as_id, as_number, as_text
-from genba.connections.agents.model_errors import ConversationLost, one_line, provider_error, told_wait
-from genba.connections.agents.one_shot import last_words, with_words
+from genba.connections.agents.model_errors import ConversationLost, one_line, provider_error, wait_in_text
+from genba.connections.agents.one_shot import last_output, with_detail
 from genba.connections.agents.tool_reports import MOST_NAMES
 from genba.domain.errors import AgentUnavailable, GenbaError, RateLimited, UnrecoverableError
 from genba.domain.processes import Exit, LineFilter, OutputListener
@@ -62,13 +62,13 @@ class OpenCodeReading:
 
     def __init__(
         self,
-        heard: OutputListener,
+        on_output: OutputListener,
         *,
         resumed: str | None = None,
         servers: tuple[McpServer, ...] = (),
         key_variable: str = "ANTHROPIC_API_KEY",
     ) -> None:
-        self.heard = heard
+        self.on_output = on_output
         self.resumed = resumed
         self.servers = {server.name: server for server in servers}
         self.key_variable = key_variable
@@ -100,7 +100,7 @@ class OpenCodeReading:
         if self.failure is not None or self.reason not in _ENDS:
             raise self._error(done)
         if self.reason == "length":
-            self.heard("notice", "the model stopped at the length of its answer")
+            self.on_output("notice", "the model stopped at the length of its answer")
         output = self.texts.get(self.message) or next(reversed(self.texts.values()), deque())
         return Reply(
             text="\n".join(output),
@@ -114,19 +114,19 @@ class OpenCodeReading:
 
     def _error(self, done: Exit) -> GenbaError:
         if self.failure is not None:
-            return self._told_error(self.failure)
+            return self._reported_error(self.failure)
         if self.trouble is not None:
             return self.trouble
-        output = _ANSI.sub("", last_words(done)) if done.stderr.strip() else ""
+        output = _ANSI.sub("", last_output(done)) if done.stderr.strip() else ""
         if self.resumed and _LOST in done.stderr:
             return ConversationLost("the conversation is lost")
         if done.code == 1 and self.session_id is None and output:
             return UnrecoverableError(f"opencode refused to start: {one_line(output)}", hint="check runner.adapter")
         how = f"by signal {-done.code}" if done.code < 0 else f"with exit code {done.code}"
         where = "in the middle of its work" if self.reason else "without a result"
-        return AgentUnavailable(with_words(f"opencode ended {how} and {where}", one_line(output)))
+        return AgentUnavailable(with_detail(f"opencode ended {how} and {where}", one_line(output)))
 
-    def _told_error(self, failure: Mapping[str, Any]) -> GenbaError:
+    def _reported_error(self, failure: Mapping[str, Any]) -> GenbaError:
         name, data = as_text(failure.get("name")), as_dict(failure.get("data"))
         result = as_text(data.get("message")) or name
         if name == "ContextOverflowError" and self.resumed:
@@ -136,7 +136,7 @@ class OpenCodeReading:
             status = 401
         if name in ("ProviderModelNotFoundError", "ContextOverflowError", "ConfigInvalidError"):
             return UnrecoverableError(f"opencode cannot go on: {one_line(result)}", hint="check runner.adapter")
-        wait = _seconds(as_dict(data.get("responseHeaders"))) or told_wait(result, datetime.now().astimezone())
+        wait = _seconds(as_dict(data.get("responseHeaders"))) or wait_in_text(result, datetime.now().astimezone())
         return provider_error(status if isinstance(status, int) else None, result, self.key_variable, wait)
 
     def _on_finish(self, event: Mapping[str, Any]) -> None:
@@ -176,11 +176,11 @@ class OpenCodeReading:
         if refused:
             _note(self.denied, tool)
             why = "it is not offered" if refused[1] else one_line(failed)
-            self.heard("notice", f"{tool} was denied: {why}")
+            self.on_output("notice", f"{tool} was denied: {why}")
             return
         _note(self.used, tool)
         target = next((text for key in _TARGETS if (text := as_text(given.get(key)))), "")
-        self.heard("tool", f"{tool} {one_line(target)}".rstrip())
+        self.on_output("tool", f"{tool} {one_line(target)}".rstrip())
 
     def _canonical(self, name: str) -> str:
         for server in sorted(self.servers, key=len, reverse=True):
@@ -198,22 +198,22 @@ class OpenCodeReading:
                 hint = f"check mcpServers.{server.name}, or set required to false"
                 self.trouble = AgentUnavailable(problem, hint=hint)
             else:
-                self.heard("notice", problem)
+                self.on_output("notice", problem)
         elif "retry" in event:
             self._on_retry(event)
 
     def _on_retry(self, event: Mapping[str, Any]) -> None:
         result, seconds = one_line(as_text(event.get("message"))), as_number(event.get("seconds"))
         own_wait = _FIRST_WAIT * 2.0 ** (min(max(as_count(event.get("retry")), 1), _MOST_DOUBLINGS) - 1)
-        told_by_provider = seconds > own_wait * _SLACK
-        if told_by_provider or _LIMIT.search(result):
+        named_by_provider = seconds > own_wait * _SLACK
+        if named_by_provider or _LIMIT.search(result):
             self.trouble = RateLimited(
-                with_words("the rate limit of the model is reached", result),
-                retry_after=round(seconds, 3) if told_by_provider else None,
+                with_detail("the rate limit of the model is reached", result),
+                retry_after=round(seconds, 3) if named_by_provider else None,
             )
         else:
-            self.trouble = AgentUnavailable(with_words("the model cannot be reached", result))
-        self.heard("notice", f"the model is asked again in {seconds:.1f} s: {result}")
+            self.trouble = AgentUnavailable(with_detail("the model cannot be reached", result))
+        self.on_output("notice", f"the model is asked again in {seconds:.1f} s: {result}")
 
 
 _READERS: dict[str, Callable[[OpenCodeReading, dict[str, Any]], None]] = {

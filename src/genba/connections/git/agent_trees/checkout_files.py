@@ -68,8 +68,8 @@ def _planned(bench: Bench, tree: Path, git_dir: Path, commit: str, clean: bool) 
     write = [path for path in after if after[path].mode != GITLINK and _differs(path, before, after, found)]
     remove = [path for path in (*before, *(found.changed if clean else ())) if path not in after]
     bench.copies.mkdir()
-    words = ("checkout-index", "--force", "--quiet", "-z", "--stdin")
-    bench.in_index(*words, tree=bench.copies, stdin=b"\0".join([*write, b""]))
+    args = ("checkout-index", "--force", "--quiet", "-z", "--stdin")
+    bench.in_index(*args, tree=bench.copies, stdin=b"\0".join([*write, b""]))
     return Plan(
         copies=os.fsencode(bench.copies),
         remove=tuple(path for path in remove if path not in before or before[path].mode != GITLINK),
@@ -115,9 +115,9 @@ def _carry_out_mounted(overlay: Overlay, folder: Path, plan: Plan) -> None:
     place, result = folder / "mount", folder / "plan"
     place.mkdir()
     result.write_bytes(msgspec.json.encode(plan))
-    words = mounted(overlay, place, [sys.executable, "-I", "-m", _MODULE, str(place), str(result)])
+    args = mounted(overlay, place, [sys.executable, "-I", "-m", _MODULE, str(place), str(result)])
     done = subprocess.run(
-        words, cwd="/", env=own_environment(host_environment()), capture_output=True, text=True, errors="replace",
+        args, cwd="/", env=own_environment(host_environment()), capture_output=True, text=True, errors="replace",
         start_new_session=True, check=False, timeout=LOCAL_SECONDS,
     )  # fmt: skip
     if done.returncode != 0:
@@ -125,8 +125,8 @@ def _carry_out_mounted(overlay: Overlay, folder: Path, plan: Plan) -> None:
         raise DiskFullError(why) if done.returncode == _FULL else GitError(f"{place} could not be written: {why}")
 
 
-def _main(place: str, told: str) -> int:
-    plan = reader(Plan).decode(Path(told).read_bytes())
+def _main(place: str, plan_file: str) -> int:
+    plan = reader(Plan).decode(Path(plan_file).read_bytes())
     try:
         carry_out(os.fsencode(place), plan)
     except (DiskFullError, GitError) as error:

@@ -15,7 +15,7 @@ DEEPEST = 200
 """Folders within folders; git cannot name a file much deeper than this either."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_PIECE = 1024 * 1024
+_CHUNK = 1024 * 1024
 
 
 @contextlib.contextmanager
@@ -64,7 +64,7 @@ def read_beneath(root: bytes, path: bytes, largest: int) -> bytes | None:
                 seen = os.fstat(descriptor)
                 if not stat.S_ISREG(seen.st_mode) or seen.st_size > largest:
                     return None
-                content = b"".join(iter(lambda: file.read(_PIECE), b""))
+                content = b"".join(iter(lambda: file.read(_CHUNK), b""))
     except OSError:
         return None
     return content if len(content) <= largest else None
@@ -101,11 +101,11 @@ def copy_beneath(source: bytes, target: bytes, path: bytes, most: int) -> int:
 
 def _copied(given: int, made: int, most: int) -> int:
     size = 0
-    while piece := os.read(given, _PIECE):
-        size += len(piece)
+    while chunk := os.read(given, _CHUNK):
+        size += len(chunk)
         if size > most:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
-        view = memoryview(piece)
+        view = memoryview(chunk)
         while view:
             view = view[os.write(made, view) :]
     return size

@@ -37,7 +37,7 @@ _LISTED = re.compile(
     rb"  size: (\d+)\tflags: ([0-9a-f]+)\n"
 )
 _LIST = ("ls-files", "--stage", "--debug", "-z")
-_MOST_INDEXES, _MOST_TOLD = 8, 8
+_MOST_INDEXES, _MAX_ANSWERS = 8, 8
 _YOUNG_NS = 50_000_000
 """An index that was written a moment ago may be written again without a trace."""
 _ANNOUNCED, _OUTSIDE = 1 << 29, 1 << 30
@@ -89,9 +89,9 @@ async def _branch(git: Git, git_dir: Path) -> str:
 
 def _staged(bench: "Bench", tree: Path, git_dir: Path, head: str, on: str) -> Staged:
     index = bench.read_index(git_dir)
-    words = ("diff-index", "--cached", "-z", "--name-only", "--no-renames", "--ignore-submodules=all",
+    args = ("diff-index", "--cached", "-z", "--name-only", "--no-renames", "--ignore-submodules=all",
              head or _NOTHING[bench.width], "--")  # fmt: skip
-    listed = bench.ask_of_index(git_dir, *words)
+    listed = bench.ask_of_index(git_dir, *args)
     found = bench.differences(tree, git_dir, index)
     if not found and not listed:
         return Staged(head, on)
@@ -99,7 +99,7 @@ def _staged(bench: "Bench", tree: Path, git_dir: Path, head: str, on: str) -> St
     whole = listed
     if found:
         bench.add(found)
-        whole = bench.in_index(*words)
+        whole = bench.in_index(*args)
     names = {name for name in (listed + whole).split(b"\0") if name}
     made = bench.in_index("write-tree", "--missing-ok").decode().strip() if whole else ""
     return Staged(head, on, tuple(sorted(map(_shown, names))), made)
@@ -115,14 +115,14 @@ class KnownIndex:
     def __init__(self, print_of: tuple[int, ...], index: ReadIndex) -> None:
         self.print_of = print_of
         self.index = index
-        self._told: dict[tuple[str, ...], bytes] = {}
+        self._answers: dict[tuple[str, ...], bytes] = {}
 
-    def told(self, words: tuple[str, ...], ask: Callable[[], bytes]) -> bytes:
-        if words not in self._told:
-            if len(self._told) > _MOST_TOLD:
-                self._told.clear()
-            self._told[words] = ask()
-        return self._told[words]
+    def answer(self, args: tuple[str, ...], ask: Callable[[], bytes]) -> bytes:
+        if args not in self._answers:
+            if len(self._answers) > _MAX_ANSWERS:
+                self._answers.clear()
+            self._answers[args] = ask()
+        return self._answers[args]
 
 
 class Bench:
@@ -183,20 +183,20 @@ class Bench:
         return {"GIT_OBJECT_DIRECTORY": str(self.git.git_dir / "objects")}
 
     def in_index(
-        self, *words: str, tree: Path | None = None, stdin: bytes = b"", seconds: float = LOCAL_SECONDS
+        self, *args: str, tree: Path | None = None, stdin: bytes = b"", seconds: float = LOCAL_SECONDS
     ) -> bytes:
         """Run git on the index of this bench."""
         self.make()
         environment = {**self._objects, "GIT_INDEX_FILE": str(self.index)}
-        return self.git.aside(self.git_dir, *words, tree=tree, stdin=stdin, environment=environment, seconds=seconds)
+        return self.git.aside(self.git_dir, *args, tree=tree, stdin=stdin, environment=environment, seconds=seconds)
 
-    def ask(self, git_dir: Path, *words: str) -> bytes:
+    def ask(self, git_dir: Path, *args: str) -> bytes:
         """Ask git about the index of a worktree and about commits. No file of the worktree is looked at."""
-        return self.git.aside(git_dir, *words, environment={"GIT_ALLOW_PROTOCOL": "none"})
+        return self.git.aside(git_dir, *args, environment={"GIT_ALLOW_PROTOCOL": "none"})
 
-    def ask_of_index(self, git_dir: Path, *words: str) -> bytes:
+    def ask_of_index(self, git_dir: Path, *args: str) -> bytes:
         """The same, where the answer depends on the index and on names of objects alone. Git is asked once."""
-        return self._known(git_dir).told(words, lambda: self.ask(git_dir, *words))
+        return self._known(git_dir).answer(args, lambda: self.ask(git_dir, *args))
 
     def read_index(self, git_dir: Path) -> ReadIndex:
         """The index of a worktree."""
@@ -237,8 +237,8 @@ class Bench:
         return walk.layered(overlay, self._beyond_template(overlay, git_dir))
 
     def _beyond_template(self, overlay: Overlay, git_dir: Path) -> set[bytes]:
-        words = ("diff-index", "--cached", "-z", "--name-only", "--no-renames", "--ignore-submodules=none")
-        output = self.ask_of_index(git_dir, *words, template_of(overlay), "--")
+        args = ("diff-index", "--cached", "-z", "--name-only", "--no-renames", "--ignore-submodules=none")
+        output = self.ask_of_index(git_dir, *args, template_of(overlay), "--")
         return {name for name in output.split(b"\0") if name}
 
     def _take_rule(self, path: bytes, content: bytes) -> None:
@@ -260,11 +260,11 @@ class Bench:
             os.makedirs(os.fsencode(self.rules) + b"/" + path, exist_ok=True)  # noqa: PTH103  (bytes)
         # A name that begins with a colon is no pattern where a folder stands before it.
         asked = b"".join(b"./%s\0" % path for path in (*files, *folders))
-        words = ("check-ignore", "--no-index", "-z", "--stdin")
+        args = ("check-ignore", "--no-index", "-z", "--stdin")
         began = time.monotonic()
         with _in_time(".gitignore"):
             limit = max(self.pattern_seconds, 0.01)
-            output = self.git.aside(self.git_dir, *words, tree=self.rules, stdin=asked, allow=(0, 1), seconds=limit)
+            output = self.git.aside(self.git_dir, *args, tree=self.rules, stdin=asked, allow=(0, 1), seconds=limit)
         self.pattern_seconds -= time.monotonic() - began
         return {name[2:] for name in output.split(b"\0") if name}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from genba.connections.git.agent_trees.checkout_files import lay_out
 from genba.connections.git.agent_trees.staging import Staged
-from genba.connections.git.repository.git_errors import telling_line
+from genba.connections.git.repository.git_errors import error_line
 from genba.connections.git.repository.layout import RepositoryLayout
 from genba.connections.git.repository.locks import FileLock
 from genba.connections.git.scanning.commit_range import Change
@@ -48,13 +48,13 @@ class AgentLanding:
         if busy := await self._in_the_way(checkout, seen, proposal, changes):
             return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=busy)
         await lay_out(self.git, checkout, git_dir, proposal.commit, clean=False)
-        words = ("update-ref", "-m", "genba: merge", base_ref, proposal.commit, proposal.base)
-        moved = await self.git.run(*words, allow=(0, 1, 128), keeps=self.keeps)
+        args = ("update-ref", "-m", "genba: merge", base_ref, proposal.commit, proposal.base)
+        moved = await self.git.run(*args, allow=(0, 1, 128), keeps=self.keeps)
         if moved.returncode != 0:
             await lay_out(self.git, checkout, git_dir, proposal.base, clean=False)
             if await self.git.commit_of(base_ref) != proposal.base:
                 return None
-            message = f"{checkout}: {telling_line(moved.stderr)}"
+            message = f"{checkout}: {error_line(moved.stderr)}"
             return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=message)
         follow = ("read-tree", "--reset", "--no-recurse-submodules", proposal.commit)
         await self.git.run(*follow, git_dir=git_dir, keeps=self.keeps)
@@ -64,8 +64,8 @@ class AgentLanding:
         """Why the files of the worktree forbid to move the branch now."""
         if not seen.tree or seen.tree == await self.git.text("rev-parse", f"{proposal.commit}^{{tree}}"):
             return ""
-        words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=a", proposal.base, seen.tree)
-        result = await self.git.run(*words)
+        args = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=a", proposal.base, seen.tree)
+        result = await self.git.run(*args)
         changed = [name for name in result.stdout.split("\0") if name]
         if changed:
             return f"{checkout} has uncommitted changes ({_listed(changed)})"

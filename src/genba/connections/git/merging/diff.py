@@ -56,7 +56,7 @@ class GitDiff:
 def files_changed(git: Git, base: str, commit: str) -> FilesChanged:
     """For a thread that has time."""
     found = FilesChanged()
-    fields = _fields(git.pieces("diff-tree", "-r", "-z", "--numstat", *_PLAIN, base, commit, "--"))
+    fields = _fields(git.chunks("diff-tree", "-r", "-z", "--numstat", *_PLAIN, base, commit, "--"))
     for message in fields:
         added, _, rest = message.partition(b"\t")
         removed, _, path = rest.partition(b"\t")
@@ -78,11 +78,11 @@ def files_changed(git: Git, base: str, commit: str) -> FilesChanged:
 def file_diff(git: Git, base: str, commit: str, path: str, before: str = "") -> FileDiff:
     """The lines of one file, as far as they are shown. For a thread that has time."""
     names = tuple(dict.fromkeys(name for name in (before, path) if name))
-    words = ("diff-tree", "-r", "-p", "-U3", *_PLAIN, base, commit, "--", *names)
+    args = ("diff-tree", "-r", "-p", "-U3", *_PLAIN, base, commit, "--", *names)
     rows: list[DiffRow] = []
     old = new = read = 0
     binary = inside = False
-    for line in _lines(git.pieces("--literal-pathspecs", *words)):
+    for line in _lines(git.chunks("--literal-pathspecs", *args)):
         read += len(line)
         if len(rows) >= MOST_ROWS or read > _MOST_BYTES:
             return FileDiff(path=path, rows=tuple(rows), cut=True)
@@ -114,9 +114,9 @@ def file_diff(git: Git, base: str, commit: str, path: str, before: str = "") -> 
 
 def commits_between(git: Git, base: str, commit: str) -> tuple[CommitLine, ...]:
     """The commits that lead from one to the other, newest first. For a thread that has time."""
-    words = ("log", "-z", f"-n{_MOST_COMMITS}", "--no-color", "--format=%H%n%aI%n%an%n%s", f"{base}..{commit}", "--")
+    args = ("log", "-z", f"-n{_MOST_COMMITS}", "--no-color", "--format=%H%n%aI%n%an%n%s", f"{base}..{commit}", "--")
     found = []
-    for message in _fields(git.pieces(*words)):
+    for message in _fields(git.chunks(*args)):
         parts = message.split(b"\n", 3)
         if len(parts) == 4:  # noqa: PLR2004  (the four that were asked for)
             commit_, at, author, subject = (_text(part) for part in parts)
@@ -124,19 +124,19 @@ def commits_between(git: Git, base: str, commit: str) -> tuple[CommitLine, ...]:
     return tuple(found)
 
 
-def _fields(pieces: Iterator[bytes]) -> Iterator[bytes]:
+def _fields(chunks: Iterator[bytes]) -> Iterator[bytes]:
     """What stands between the zeros."""
-    yield from _split(pieces, b"\0")
+    yield from _split(chunks, b"\0")
 
 
-def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    yield from _split(pieces, b"\n")
+def _lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    yield from _split(chunks, b"\n")
 
 
-def _split(pieces: Iterator[bytes], sign: bytes) -> Iterator[bytes]:
+def _split(chunks: Iterator[bytes], sign: bytes) -> Iterator[bytes]:
     rest = b""
-    for piece in pieces:
-        *whole, rest = (rest + piece).split(sign)
+    for chunk in chunks:
+        *whole, rest = (rest + chunk).split(sign)
         yield from whole
         if len(rest) > _MOST_BYTES:  # a line without end
             yield rest

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from genba.connections.atomic_write import put
-from genba.connections.git.repository.git_errors import telling_line
+from genba.connections.git.repository.git_errors import error_line
 from genba.connections.git.repository.layout import RepositoryLayout
 from genba.connections.git.repository.locks import FileLock
 from genba.connections.git.scanning.commit_range import Change, changes_over, parse_changes
@@ -79,7 +79,7 @@ class Landing:
         self.record.unlink(missing_ok=True)
         if await self.git.commit_of(base_ref) != proposal.base:
             return None
-        return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=f"{checkout}: {telling_line(output)}")
+        return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=f"{checkout}: {error_line(output)}")
 
     async def _is_untouched(self, checkout: Path, git_dir: Path, base: str, changes: list[Change]) -> bool:
         """Whether git refused before it changed anything, so that there is nothing to put back, now or later."""
@@ -90,8 +90,8 @@ class Landing:
 
     async def _is_staged(self, checkout: Path, git_dir: Path, commit: str) -> bool:
         """Whether the index is that of a commit."""
-        words = ("diff-index", "--cached", "--quiet", "--ignore-submodules=all", commit)
-        staged = await self.git.run(*words, tree=checkout, git_dir=git_dir, allow=(0, 1, 128))
+        args = ("diff-index", "--cached", "--quiet", "--ignore-submodules=all", commit)
+        staged = await self.git.run(*args, tree=checkout, git_dir=git_dir, allow=(0, 1, 128))
         return staged.returncode == 0
 
     async def put_back_what_was_cut_off(self, checkout: Path | None) -> None:
@@ -164,8 +164,8 @@ class Landing:
         """The same of one whose name or kind wants a git of its own."""
         path = checkout / name
         link = os.readlink(path) if path.is_symlink() else None  # noqa: PTH115  (as it stands there)
-        words = ("hash-object", "--", name) if link is None else ("hash-object", "--stdin")
-        result = await self.git.run(*words, tree=checkout, git_dir=git_dir, stdin=link, allow=(0, 128))
+        args = ("hash-object", "--", name) if link is None else ("hash-object", "--stdin")
+        result = await self.git.run(*args, tree=checkout, git_dir=git_dir, stdin=link, allow=(0, 128))
         return result.stdout.strip()
 
     async def changes(self, base: str, commit: str) -> list[Change]:
@@ -187,10 +187,10 @@ class Landing:
         await self._change("update-index", "-q", "--refresh", tree=checkout, git_dir=git_dir)
 
     async def _change(
-        self, *words: str, git_dir: Path | None = None, tree: Path | None = None, stdin: str | None = None
+        self, *args: str, git_dir: Path | None = None, tree: Path | None = None, stdin: str | None = None
     ) -> subprocess.CompletedProcess[str]:
         """A git that changes something. It holds the lock for as long as it lives."""
-        return await self.git.run(*words, tree=tree, git_dir=git_dir, stdin=stdin, allow=(0, 1, 128), keeps=self.keeps)
+        return await self.git.run(*args, tree=tree, git_dir=git_dir, stdin=stdin, allow=(0, 1, 128), keeps=self.keeps)
 
     def _read(self) -> _Record | None:
         try:

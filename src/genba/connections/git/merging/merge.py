@@ -9,7 +9,7 @@ from genba.connections.git.merging.fast_forward import Landing
 from genba.connections.git.private.private_repositories import kept_refs, send
 from genba.connections.git.repository.branches import branches_beside
 from genba.connections.git.repository.commands import Git, branch_of
-from genba.connections.git.repository.git_errors import telling_line
+from genba.connections.git.repository.git_errors import error_line
 from genba.connections.git.repository.layout import RepositoryLayout, is_folder
 from genba.connections.git.repository.locks import held
 from genba.connections.git.repository.loose_objects import read_commit
@@ -103,7 +103,7 @@ class GitRepository:
                 return MergeResult(status=MergeStatus.MERGED, commit=proposal.commit)
             if await self.git.commit_of(base_ref) != proposal.base:
                 return None
-            raise GitError(f"{workspace.base_branch} could not be moved: {telling_line(moved.stderr)}")
+            raise GitError(f"{workspace.base_branch} could not be moved: {error_line(moved.stderr)}")
 
     async def _land_in_worktree(
         self, landing: AgentLanding, checkout: Path, base_ref: str, proposal: Proposal
@@ -124,8 +124,8 @@ class GitRepository:
         return found if found is not None and is_folder(found) else None
 
     async def push(self, remote: str, branch: str) -> None:
-        words = ("push", "--quiet", remote, f"refs/heads/{branch}:refs/heads/{branch}")
-        done = await self.git.reach(remote, *words, tree=self.layout.top, push=True)
+        args = ("push", "--quiet", remote, f"refs/heads/{branch}:refs/heads/{branch}")
+        done = await self.git.reach(remote, *args, tree=self.layout.top, push=True)
         if done.returncode != 0:
             if any(mark in done.stderr for mark in _MOVED):
                 raise StateConflictError(f"somebody else pushed to {branch} on {remote}, which is not overwritten")
@@ -136,15 +136,18 @@ class GitRepository:
 
         Those that Genba gave out itself are work on other issues, and not left anywhere.
         """
-        return (*await self._left_on_branches(email, workspace), *await self._left_behind_walls(email, workspace))
+        return (
+            *await self._left_on_branches(email, workspace),
+            *await self._left_in_private_repositories(email, workspace),
+        )
 
     async def _left_on_branches(self, email: str, workspace: Workspace) -> list[str]:
         others = branches_beside(self.git.git_dir, OWN_BRANCHES)
         if others is not None and not any(self._may_be_by(email, tip, workspace.base) for tip in others.values()):
             return []
-        words = ("for-each-ref", "--format=%(refname:short)%00%(authoremail:trim)",
+        args = ("for-each-ref", "--format=%(refname:short)%00%(authoremail:trim)",
                  f"--no-merged={workspace.base}", "refs/heads")  # fmt: skip
-        listed = (line.split("\0") for line in (await self.git.run(*words)).stdout.splitlines())
+        listed = (line.split("\0") for line in (await self.git.run(*args)).stdout.splitlines())
         names = [name for name, author in listed if author == email and not name.startswith(OWN_BRANCHES)]
         return [name for name in names if not self._is_given(name)]
 
@@ -160,22 +163,22 @@ class GitRepository:
         record = read_record(self.layout.tree_record(branch))
         return record is not None and record.branch == branch
 
-    async def _left_behind_walls(self, email: str, workspace: Workspace) -> list[str]:
+    async def _left_in_private_repositories(self, email: str, workspace: Workspace) -> list[str]:
         """The same of branches that the instance made in its private repository."""
         folder = f"{kept_refs(workspace.run)}/heads"
         if not is_folder(self.layout.private_dir(workspace.git_dir)) or not self.git.may_have_refs(folder):
             return []
         from urllib.parse import unquote  # noqa: PLC0415  (only what strayed has such branches)
 
-        words = ("for-each-ref", "--format=%(refname)%00%(authoremail:trim)", f"--no-merged={workspace.base}", folder)
-        listed = (line.split("\0") for line in (await self.git.run(*words)).stdout.splitlines())
+        args = ("for-each-ref", "--format=%(refname)%00%(authoremail:trim)", f"--no-merged={workspace.base}", folder)
+        listed = (line.split("\0") for line in (await self.git.run(*args)).stdout.splitlines())
         return [unquote(name.removeprefix(f"{folder}/")) for name, author in listed if author == email]
 
     async def _in_the_way(self, branch: str, checkout: Path | None) -> str:
         """Why the user's own work forbids to move the branch now."""
         for folder in (str(self.layout.common), *self.layout.folders_of_trees()):
             for name in _REBASES:
-                if _said(f"{folder}/{name}") == f"refs/heads/{branch}":
+                if _content(f"{folder}/{name}") == f"refs/heads/{branch}":
                     return f"{branch} is in the middle of a rebase"
         if checkout is None:
             return ""
@@ -183,8 +186,8 @@ class GitRepository:
         busy = [name for name in _UNFINISHED if (git_dir / name).exists()]
         if busy:
             return f"{checkout} is in the middle of something ({busy[0]})"
-        words = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=no", "--ignore-submodules=all")
-        done = await self.git.run(*words, tree=checkout, git_dir=git_dir)
+        args = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=no", "--ignore-submodules=all")
+        done = await self.git.run(*args, tree=checkout, git_dir=git_dir)
         changed = [entry[3:] for entry in done.stdout.split("\0") if entry]
         if changed:
             shown = ", ".join(changed[:_SHOWN]) + (" …" if len(changed) > _SHOWN else "")
@@ -192,7 +195,7 @@ class GitRepository:
         return ""
 
 
-def _said(path: str) -> str:
+def _content(path: str) -> str:
     """What a file of git's says; nothing where there is none."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123  (asked for each working tree)
@@ -205,4 +208,4 @@ def _telling_line(text: str) -> str:
     """The line that says why a push failed, among those that give advice."""
     lines = [line.strip() for line in text.splitlines()]
     wanted = [line for mark in ("rejected", "fatal:", "error:") for line in lines if mark in line]
-    return wanted[0] if wanted else telling_line(text)
+    return wanted[0] if wanted else error_line(text)

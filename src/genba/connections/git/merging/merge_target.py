@@ -104,10 +104,10 @@ class GitTarget:
 
     async def _squashed(self, base: str, work: Work, tree: str) -> str:
         """The whole work as one commit on its base, by whoever did it."""
-        words = ("log", "-z", "--no-merges", "--date=raw", "--format=%an%x00%ae%x00%ad%x00%s")
-        fields = (await self.git.run(*words, f"{base}..{work.commit}")).stdout.split("\0")
+        args = ("log", "-z", "--no-merges", "--date=raw", "--format=%an%x00%ae%x00%ad%x00%s")
+        fields = (await self.git.run(*args, f"{base}..{work.commit}")).stdout.split("\0")
         if len(fields) < 4:  # noqa: PLR2004  (nothing but merges: then by whoever made the last one)
-            fields = (await self.git.run(*words[:2], *words[3:], "-1", work.commit)).stdout.split("\0")
+            fields = (await self.git.run(*args[:2], *args[3:], "-1", work.commit)).stdout.split("\0")
         name, email, date = fields[:3]
         subjects = [subject for subject in reversed(fields[3::4]) if subject.strip()]
         text = "".join(f"* {subject}\n" for subject in subjects[:_MOST_SUBJECTS])
@@ -116,14 +116,14 @@ class GitTarget:
         message = f"{work.subject}\n\n{text}\n{work.trailers}{_TRAILER}: {work.commit}\n"
         return await self._commit_as(name, email, date, ("commit-tree", tree, "-p", base, "-F", "-"), message)
 
-    async def _commit_as(self, name: str, email: str, date: str, words: tuple[str, ...], message: str) -> str:
+    async def _commit_as(self, name: str, email: str, date: str, args: tuple[str, ...], message: str) -> str:
         """A commit by the author of the work, as far as git takes that name: an agent can call itself anything."""
         author = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": email, "GIT_AUTHOR_DATE": date}
         for environment in (author, {**author, **_COMMITTER}):  # the second where git does not know who the user is
-            done = await self.git.run(*words, stdin=message, environment=environment, allow=(0, 128))
+            done = await self.git.run(*args, stdin=message, environment=environment, allow=(0, 128))
             if done.returncode == 0:
                 return done.stdout.strip()
-        return (await self.git.run(*words, stdin=message, environment={**_AUTHOR, **_COMMITTER})).stdout.strip()
+        return (await self.git.run(*args, stdin=message, environment={**_AUTHOR, **_COMMITTER})).stdout.strip()
 
     async def land(self, target: str, old: str, new: str, keep: Sequence[Work] = ()) -> MergeResult | None:
         now, there = await self._tips(target)
@@ -191,8 +191,8 @@ class GitTarget:
             return ""
         over = f"{work.commit}..{tip}"
         if await self.git.is_ancestor(work.commit, tip):
-            words = ("rev-list", "--first-parent", "--parents", over)
-            lines = (line.split() for line in (await self.git.text(*words)).splitlines())
+            args = ("rev-list", "--first-parent", "--parents", over)
+            lines = (line.split() for line in (await self.git.text(*args)).splitlines())
             return next((commit for commit, *parents in lines if work.commit in parents[1:]), tip)
         if history is MergeHistory.MERGE:
             return ""
@@ -243,8 +243,8 @@ class GitRework:
 
     async def _merged(self, tip: str, over: str) -> tuple[str, tuple[str, ...]]:
         """The tree of a merge, and the paths in which it has conflicts."""
-        words = ("merge-tree", "--write-tree", "--name-only", "-z", tip, over)
-        done = await self.git.run(*words, allow=(0, 1))
+        args = ("merge-tree", "--write-tree", "--name-only", "-z", tip, over)
+        done = await self.git.run(*args, allow=(0, 1))
         tree, *rest = done.stdout.split("\0")
         named = rest[: rest.index("")] if "" in rest else rest
         return tree, tuple(dict.fromkeys(named)) if done.returncode == 1 else ()

@@ -14,7 +14,7 @@ import msgspec
 
 from genba.connections.git.agent_trees.checkout_files import lay_out
 from genba.connections.git.merging.merge import GitRepository
-from genba.connections.git.merging.target_remote import telling_line
+from genba.connections.git.merging.target_remote import error_line
 from genba.connections.git.repository.layout import RepositoryLayout, is_folder
 from genba.connections.git.repository.locks import held
 from genba.connections.git.worktrees.worktree_status import staged, tree_status
@@ -97,12 +97,12 @@ class Sharing:
     async def _push(self, workspace: Workspace, tip: str, whole: str, mine: tuple[str, str]) -> None:
         ref, expected = f"{SESSIONS}{workspace.run}", mine[0]
         while True:
-            words = ("push", "--quiet", "--atomic", f"--force-with-lease={ref}:{expected}", self.remote,
+            args = ("push", "--quiet", "--atomic", f"--force-with-lease={ref}:{expected}", self.remote,
                      f"{whole}:{ref}", f"+{tip}:{BRANCHES}{workspace.branch}")  # fmt: skip
-            done = await self.git.reach(self.remote, *words, tree=self.layout.top, push=True, seconds=_SECONDS)
+            done = await self.git.reach(self.remote, *args, tree=self.layout.top, push=True, seconds=_SECONDS)
             if done.returncode == 0:
                 return
-            why = telling_line(done.stderr)
+            why = error_line(done.stderr)
             if not any(mark in done.stderr for mark in _REFUSED):
                 raise GitError(f"{self.remote} cannot be reached: {why}", hint=f"git fetch {self.remote}")
             there = (await self.listed(ref)).get(ref, "")
@@ -118,11 +118,11 @@ class Sharing:
 
     async def listed(self, *refs: str) -> dict[str, str]:
         """What the remote has under these names; under all where none is given."""
-        words = ("ls-remote", "--quiet", "--refs", self.remote, *refs)
-        done = await self.git.reach(self.remote, *words, tree=self.layout.top, seconds=_SECONDS)
+        args = ("ls-remote", "--quiet", "--refs", self.remote, *refs)
+        done = await self.git.reach(self.remote, *args, tree=self.layout.top, seconds=_SECONDS)
         if done.returncode != 0:
             raise GitError(
-                f"{self.remote} cannot be reached: {telling_line(done.stderr)}", hint=f"git fetch {self.remote}"
+                f"{self.remote} cannot be reached: {error_line(done.stderr)}", hint=f"git fetch {self.remote}"
             )
         found = (line.split("\t", 1) for line in done.stdout.splitlines() if "\t" in line)
         return {name: commit for commit, name in found if not refs or name in refs}
@@ -131,13 +131,13 @@ class Sharing:
         """Have refs of the remote here, each under a name of Genba's own."""
         if not refs:
             return
-        words = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--no-auto-gc",
+        args = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--no-auto-gc",
                  self.remote, *(f"+{ref}:{into}" for ref, into in refs.items()))  # fmt: skip
         async with held(self.layout.repository_lock, "fetch of shared work"):
-            done = await self.git.reach(self.remote, *words, tree=self.layout.top, seconds=_SECONDS)
+            done = await self.git.reach(self.remote, *args, tree=self.layout.top, seconds=_SECONDS)
         if done.returncode != 0:
             raise GitError(
-                f"shared work could not be fetched from {self.remote}: {telling_line(done.stderr)}",
+                f"shared work could not be fetched from {self.remote}: {error_line(done.stderr)}",
                 hint=f"git fetch {self.remote}",
             )
 
@@ -215,8 +215,8 @@ class Sharing:
         if ref not in gone:
             return False
         leases = [f"--force-with-lease={name}:{there[name]}" for name in gone]
-        words = ("push", "--quiet", *leases, self.remote, *(f":{name}" for name in gone))
-        done = await self.git.reach(self.remote, *words, tree=self.layout.top, push=True, seconds=_SECONDS)
+        args = ("push", "--quiet", *leases, self.remote, *(f":{name}" for name in gone))
+        done = await self.git.reach(self.remote, *args, tree=self.layout.top, push=True, seconds=_SECONDS)
         return done.returncode == 0 and await self._forget_here(run)
 
     async def _forget_here(self, run: str) -> bool:

@@ -25,11 +25,11 @@ class SharedRemote:
 
     async def fetch(self, ref: str, into: str) -> str | None:
         """Bring one ref of the remote here; None where it has none."""
-        words = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--no-auto-gc",
+        args = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--no-auto-gc",
                  self.name, f"+{ref}:{into}")  # fmt: skip
         # A fetch beside the making of a working tree fails now and then: one at a time.
         async with held(self.layout.repository_lock, f"fetch of {ref}"):
-            done = await self.git.reach(self.name, *words, tree=self.layout.top, seconds=_SECONDS)
+            done = await self.git.reach(self.name, *args, tree=self.layout.top, seconds=_SECONDS)
         if done.returncode == 0:
             return await self.git.commit_of(into)
         if _MISSING in done.stderr:
@@ -37,7 +37,7 @@ class SharedRemote:
                 await self.git.run("update-ref", "-d", into)
             return None
         raise GitError(
-            f"{ref.removeprefix('refs/heads/')} could not be fetched from {self.name}: {telling_line(done.stderr)}",
+            f"{ref.removeprefix('refs/heads/')} could not be fetched from {self.name}: {error_line(done.stderr)}",
             hint=f"git fetch {self.name}",
         )
 
@@ -47,17 +47,17 @@ class SharedRemote:
         `more` are refspecs that go along. An outside that cannot be reached is an error and no refusal.
         """
         lease = f"--force-with-lease=refs/heads/{branch}:{old}"
-        words = ("push", "--quiet", lease, self.name, *more, f"{new}:refs/heads/{branch}")
-        done = await self.git.reach(self.name, *words, tree=self.layout.top, push=True, seconds=_SECONDS)
+        args = ("push", "--quiet", lease, self.name, *more, f"{new}:refs/heads/{branch}")
+        done = await self.git.reach(self.name, *args, tree=self.layout.top, push=True, seconds=_SECONDS)
         if done.returncode == 0:
             return ""
-        why = telling_line(done.stderr)
+        why = error_line(done.stderr)
         if any(mark in done.stderr for mark in _REFUSED):
             return why
         raise GitError(f"{branch} could not be pushed to {self.name}: {why}", hint=f"git fetch {self.name}")
 
 
-def telling_line(text: str) -> str:
+def error_line(text: str) -> str:
     """The line that says why git failed, among those that give advice."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     wanted = [line for mark in ("rejected]", "fatal:", "error:", "ERROR") for line in lines if mark in line]

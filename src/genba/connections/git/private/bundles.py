@@ -258,12 +258,12 @@ def _listed(content: bytes | None, workspace: Workspace, limits: BundleLimits) -
 
 async def _unpack(returned: _Return, file: IO[bytes], count: int) -> None:
     """Check every object of a pack, which begins where the file is at, into a folder of its own."""
-    words = ("unpack-objects", "-q") if count < _LOOSE_BELOW else ("index-pack", "--stdin", "--fix-thin")
+    args = ("unpack-objects", "-q") if count < _LOOSE_BELOW else ("index-pack", "--stdin", "--fix-thin")
     limits = returned.limits
     try:
         await returned.layout.git.run(
             *_BIG,
-            *words,
+            *args,
             "--strict",
             f"--max-input-size={limits.bytes}",
             stdin=file,

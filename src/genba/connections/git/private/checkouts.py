@@ -59,8 +59,8 @@ class GitCheckouts:
             if sandboxed and not self.filters:
                 views.objects = str(await Packs(self.layout).ensure(commit))
             await asyncio.to_thread(self._bare, repository, commit)
-            words = ("read-tree", "-m", "-u", "--no-recurse-submodules", commit)
-            await self.git.run(*words, tree=views.pristine, git_dir=repository)
+            args = ("read-tree", "-m", "-u", "--no-recurse-submodules", commit)
+            await self.git.run(*args, tree=views.pristine, git_dir=repository)
             await self._lay_over(views.pristine, over)
         except BaseException:
             await self.close(folder)

@@ -43,8 +43,8 @@ async def corrected(git: Git, identity: Identity, run: str, tip: str, known: tup
     commits = await asyncio.to_thread(_new_commits, git, tip, known)
     if all(_corrected(content, identity, run, {}) == content for content in commits.values()):
         return tip
-    words = ("rev-list", "--topo-order", "--reverse", tip, "--not", *known, "--branches", "--tags", "--remotes")
-    names = (await git.run(*words)).stdout.split()
+    args = ("rev-list", "--topo-order", "--reverse", tip, "--not", *known, "--branches", "--tags", "--remotes")
+    names = (await git.run(*args)).stdout.split()
     return await asyncio.to_thread(_written_again, git, identity, run, tip, names)
 
 
@@ -59,8 +59,8 @@ def _written_again(git: Git, identity: Identity, run: str, tip: str, names: list
 
 
 def _written_by_git(git: Git, commit: bytes) -> str:
-    words = ("hash-object", "-t", "commit", "-w", "--stdin")
-    return git.aside(git.git_dir, *words, stdin=commit).decode().strip()
+    args = ("hash-object", "-t", "commit", "-w", "--stdin")
+    return git.aside(git.git_dir, *args, stdin=commit).decode().strip()
 
 
 def _corrected(content: bytes, identity: Identity, run: str, made: dict[str, str]) -> bytes:

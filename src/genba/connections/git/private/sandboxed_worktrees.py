@@ -245,8 +245,8 @@ class SandboxedWorktrees:
     async def _move(self, workspace: Workspace, own: str, host: str | None) -> None:
         """Let the branch be where the instance has it, if nobody else moved it meanwhile."""
         clear_locks_of(self.layout, workspace.branch)  # one that a git of ours has left is no fault of the instance
-        words = ("update-ref", "-m", f"genba: {workspace.run}", f"refs/heads/{workspace.branch}", own, host or "")
-        moved = await self.git.run(*words, allow=(0, 1, 128))
+        args = ("update-ref", "-m", f"genba: {workspace.run}", f"refs/heads/{workspace.branch}", own, host or "")
+        moved = await self.git.run(*args, allow=(0, 1, 128))
         if moved.returncode != 0:  # git takes nothing but a commit for a branch
             why = moved.stderr.strip().removeprefix("fatal: ")
             raise BoundaryViolationError(f"what {workspace.run} put on {workspace.branch} cannot be taken: {why}")
@@ -284,8 +284,8 @@ class SandboxedWorktrees:
         }
         if not wanted and not (self.layout.common / folder).is_dir():
             return  # nothing was ever kept of this run
-        words = ("for-each-ref", "--format=%(refname) %(objectname)", f"{folder}/heads", f"{folder}/other")
-        known = dict(line.split(" ", 1) for line in (await self.git.text(*words)).splitlines())
+        args = ("for-each-ref", "--format=%(refname) %(objectname)", f"{folder}/heads", f"{folder}/other")
+        known = dict(line.split(" ", 1) for line in (await self.git.text(*args)).splitlines())
         lines = [f"update {name} {commit}\n" for name, commit in wanted.items() if known.get(name) != commit]
         lines += [f"delete {name}\n" for name in known if name not in wanted]
         if lines:

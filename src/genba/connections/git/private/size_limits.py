@@ -45,7 +45,7 @@ def _judge_patterns(git: Git, environment: Mapping[str, str], new: Objects) -> N
     if any(size > LARGEST for size in sizes.values()) or sum(sizes.values()) > _MOST_PATTERNS:
         raise BoundaryViolationError(f"what was committed has files of patterns of more than {LARGEST // 1024} KB")
     asked = "".join(f"{name}\n" for name in sorted(found))
-    stream = b"".join(git.pieces("cat-file", "--batch", stdin=asked, environment=environment)) if asked else b""
+    stream = b"".join(git.chunks("cat-file", "--batch", stdin=asked, environment=environment)) if asked else b""
     if has_many_stars(stream):
         raise BoundaryViolationError(
             f"what was committed has a .gitignore or .gitattributes with more than {MOST_STARS} ** in one pattern"
@@ -63,7 +63,7 @@ def _judge(git: Git, base: str, found: Breadth, read: Reader) -> None:
         return
     if found.path > MOST.path:
         raise BoundaryViolationError("what was committed has a name or a path that is longer than any disk takes")
-    root = b"".join(git.pieces("rev-parse", "--verify", f"{base}^{{tree}}")).decode().strip()
+    root = b"".join(git.chunks("rev-parse", "--verify", f"{base}^{{tree}}")).decode().strip()
     before = whole(root, read)
     if not found.within(MOST.beside(Breadth(2 * before.files, 2 * before.bytes))):
         raise BoundaryViolationError(
@@ -85,7 +85,7 @@ def _reader(git: Git, environment: Mapping[str, str]) -> Reader:
             for name, kind, size in messages
             if kind != "tree"
         }
-        stream = b"".join(git.pieces("cat-file", "--batch", stdin="".join(f"{name}\n" for name in trees),
+        stream = b"".join(git.chunks("cat-file", "--batch", stdin="".join(f"{name}\n" for name in trees),
                                      environment=environment)) if trees else b""  # fmt: skip
         at = 0
         for name in trees:
@@ -98,7 +98,5 @@ def _reader(git: Git, environment: Mapping[str, str]) -> Reader:
     return read
 
 
-def _lines(git: Git, environment: Mapping[str, str], stdin: str, *words: str) -> list[str]:
-    return (
-        b"".join(git.pieces(*words, stdin=stdin, environment=environment)).decode("ascii", "replace").split("\n")[:-1]
-    )
+def _lines(git: Git, environment: Mapping[str, str], stdin: str, *args: str) -> list[str]:
+    return b"".join(git.chunks(*args, stdin=stdin, environment=environment)).decode("ascii", "replace").split("\n")[:-1]

@@ -188,10 +188,10 @@ def _overlay(lower: Path, upper: Path, below: tuple[str, ...]) -> Overlay:
 
 def _copy(source: Path, target: Path) -> None:
     """A copy of a folder that shares nothing with it. `cp` opens no link, and waits for no pipe."""
-    words = ["cp", "-a", "--reflink=auto", "-T", "--", str(source), str(target)]
+    args = ["cp", "-a", "--reflink=auto", "-T", "--", str(source), str(target)]
     try:
         done = subprocess.run(
-            words,
+            args,
             cwd="/",
             env=own_environment({"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}),
             stdin=subprocess.DEVNULL,

@@ -36,7 +36,7 @@ class RemoteAccess:
         """Scheme and host, such as https://github.com."""
         self.token = token
 
-    async def words(self, git: Git, remote: str, push: bool) -> tuple[tuple[str, ...], dict[str, str]]:
+    async def args(self, git: Git, remote: str, push: bool) -> tuple[tuple[str, ...], dict[str, str]]:
         """What git is told, and what its environment has, to reach a remote; nothing where it lies elsewhere."""
         asked = ("remote", "get-url", *(("--push",) if push else ()), "--", remote)
         found = await git.run(*asked, allow=(0, 2, 128))

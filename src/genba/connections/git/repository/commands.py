@@ -57,7 +57,7 @@ _NO_ROOM = (
 """What git says when there is no room. Of a file that it checks out, and of its index, it says no reason."""
 _LEAVING_SECONDS = 10.0
 """So long whoever is told to stop waits for its git: what that one still writes would lie there unseen."""
-_PIECE = 1024 * 1024
+_CHUNK = 1024 * 1024
 
 
 class Git:
@@ -82,7 +82,7 @@ class Git:
         lines: tuple[str, ...] = ()
         environment: dict[str, str] = {}
         if self.access is not None:
-            lines, environment = await self.access.words(self, remote, push)
+            lines, environment = await self.access.args(self, remote, push)
         environment = {**_environment(remote=True), **environment}
         return await self.run(
             *lines, *arguments, tree=tree, environment=environment, allow=(0, 1, 128), seconds=seconds or REMOTE_SECONDS
@@ -163,16 +163,16 @@ class Git:
             output = (error.stderr or error.stdout).decode("utf-8", "backslashreplace").strip()
             if error.returncode in allow:
                 return bytes(error.stdout)
-            if any(words in output for words in _NO_ROOM) or _is_full(str(git_dir)):
+            if any(phrase in output for phrase in _NO_ROOM) or _is_full(str(git_dir)):
                 raise DiskFullError(
-                    f"the disk is full: {telling_line(output) if output else 'git could not write'}"
+                    f"the disk is full: {error_line(output) if output else 'git could not write'}"
                 ) from error
             raise _refused(argv, output, error.returncode) from error
 
     async def _settings(self) -> tuple[str, ...]:
         if self._known_settings is None:
-            words = ["git", *_HARDENED, "--git-dir", str(self.git_dir), "config", "--null", "--get-regexp", _OF_FILES]
-            done = await _call(words, str(self.git_dir), None, None, (0, 1), None)
+            args = ["git", *_HARDENED, "--git-dir", str(self.git_dir), "config", "--null", "--get-regexp", _OF_FILES]
+            done = await _call(args, str(self.git_dir), None, None, (0, 1), None)
             self._known_settings = tuple(entry for entry in done.stdout.split("\0") if entry)
         return self._known_settings
 
@@ -214,7 +214,7 @@ class Git:
                 raise _refused(argv, output.read().decode("utf-8", "replace").strip())
         return found
 
-    def pieces(self, *arguments: str, stdin: str = "", environment: Mapping[str, str] | None = None) -> Iterator[bytes]:
+    def chunks(self, *arguments: str, stdin: str = "", environment: Mapping[str, str] | None = None) -> Iterator[bytes]:
         """What git says, piece by piece while it goes on saying it. For a thread that has time."""
         import tempfile  # noqa: PLC0415  (see batch)
 
@@ -229,8 +229,8 @@ class Git:
                 assert process.stdout is not None  # noqa: S101  (it is a pipe)
                 pipe = process.stdout.fileno()
                 _widen(pipe)
-                while piece := os.read(pipe, _PIECE):
-                    yield piece
+                while chunk := os.read(pipe, _CHUNK):
+                    yield chunk
                 code = code_of(process)
             if late.is_set():
                 raise _took_too_long(argv, LOCAL_SECONDS)
@@ -247,12 +247,12 @@ class Git:
         """Make a commit object: by an `author`, as (name, email), or as the user where git knows who that is."""
         if author is None and await self._is_writer() and (made := self._write_commit(tree, parents, message)):
             return made
-        words = ["commit-tree", tree, *(word for parent in parents for word in ("-p", parent)), "-F", "-"]
+        args = ["commit-tree", tree, *(arg for parent in parents for arg in ("-p", parent)), "-F", "-"]
         done = await self.run(
-            *words, stdin=message, environment=_identity(*author) if author is not None else None, allow=(0, 128)
+            *args, stdin=message, environment=_identity(*author) if author is not None else None, allow=(0, 128)
         )
         if done.returncode != 0:
-            done = await self.run(*words, stdin=message, environment=_identity("Genba", "genba@localhost"))
+            done = await self.run(*args, stdin=message, environment=_identity("Genba", "genba@localhost"))
         commit = done.stdout.strip()
         self.memory.know(commit, tree, parents)
         return commit
@@ -263,7 +263,7 @@ class Git:
         if writing.is_due():
             asked = [("config", "--null", "--get-regexp", SETTINGS), ("var", "GIT_AUTHOR_IDENT")]
             asked.append(("var", "GIT_COMMITTER_IDENT"))
-            lines = [(await self.run(*words, allow=(0, 1, 128))).stdout for words in asked]
+            lines = [(await self.run(*args, allow=(0, 1, 128))).stdout for args in asked]
             writing.know(*lines)
         return writing.writer is not None
 
@@ -309,8 +309,8 @@ class Git:
         on = branch_of(git_dir)
         if on and (found := _loose(self.git_dir, on)):
             return found
-        words = ("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-        done = await self.run(*words, git_dir=git_dir, allow=(0, 1, 128))
+        args = ("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+        done = await self.run(*args, git_dir=git_dir, allow=(0, 1, 128))
         return done.stdout.strip() or None
 
     async def is_ancestor(self, commit: str, of: str) -> bool:
@@ -339,7 +339,7 @@ def _widen(pipe: int) -> None:
 
     if hasattr(fcntl, "F_SETPIPE_SZ"):
         with contextlib.suppress(OSError):
-            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIECE)
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _CHUNK)
 
 
 def branch_of(git_dir: str | Path) -> str:
@@ -391,30 +391,30 @@ def _read(path: str | Path) -> str:
         return ""
 
 
-def _batch(names: list[str], told: IO[bytes], largest: int | None) -> dict[str, bytes]:
+def _batch(names: list[str], stream: IO[bytes], largest: int | None) -> dict[str, bytes]:
     """The answers of `cat-file --batch`, in the order of the questions."""
     found: dict[str, bytes] = {}
     for name in names:
-        header = told.readline().rstrip(b"\n").rsplit(b" ", 2)
+        header = stream.readline().rstrip(b"\n").rsplit(b" ", 2)
         if len(header) != 3 or not header[2].isdigit():  # noqa: PLR2004  (name, kind, size; or `name missing`)
             continue
         size = int(header[2])
         if header[1] == b"blob" and (largest is None or size <= largest):
-            found[name] = told.read(size)
+            found[name] = stream.read(size)
         else:
-            _pass_over(told, size)
-        told.read(1)
+            _skip(stream, size)
+        stream.read(1)
     return found
 
 
-def _pass_over(told: IO[bytes], size: int) -> None:
-    while size > 0 and (piece := told.read(min(size, _PIECE))):
-        size -= len(piece)
+def _skip(stream: IO[bytes], size: int) -> None:
+    while size > 0 and (chunk := stream.read(min(size, _CHUNK))):
+        size -= len(chunk)
 
 
 async def discover(folder: Path) -> tuple[Path, Path, Path]:
     """The top folder, the git directory and the common git directory of the repository around a folder."""
-    words = (
+    args = (
         "rev-parse",
         "--path-format=absolute",
         "--show-toplevel",
@@ -422,7 +422,7 @@ async def discover(folder: Path) -> tuple[Path, Path, Path]:
         "--git-common-dir",
     )
     try:
-        done = await _call(["git", *_HARDENED, *words], str(folder), None, None, (0, 128))
+        done = await _call(["git", *_HARDENED, *args], str(folder), None, None, (0, 128))
     except FileNotFoundError as error:
         raise GitError("git is not installed", hint="install git, then try again") from error
     lines = done.stdout.splitlines()
@@ -432,13 +432,15 @@ async def discover(folder: Path) -> tuple[Path, Path, Path]:
     return top, git_dir, common
 
 
-def _not_usable(folder: Path, said: str) -> GitError:
-    if "dubious ownership" in said:
+def _not_usable(folder: Path, stderr: str) -> GitError:
+    if "dubious ownership" in stderr:
         return GitError(f"{folder} belongs to another user", hint=f"git config --global --add safe.directory {folder}")
-    if "must be run in a work tree" in said:
+    if "must be run in a work tree" in stderr:
         return GitError(f"{folder} is a bare repository: there is no checkout to work from", hint="git clone it first")
-    if said and "not a git repository" not in said:
-        message = "; ".join(line.removeprefix("fatal: ").removeprefix("error: ") for line in said.strip().splitlines())
+    if stderr and "not a git repository" not in stderr:
+        message = "; ".join(
+            line.removeprefix("fatal: ").removeprefix("error: ") for line in stderr.strip().splitlines()
+        )
         return GitError(f"git cannot work in {folder}: {message}", hint="git status   says the same")
     hint = "git init && git commit --allow-empty -m start   makes one here; or cd to one of yours"
     return GitError(f"{folder} is not inside a git repository", hint=hint)
@@ -449,9 +451,9 @@ def _environment(remote: bool = False) -> dict[str, str]:
     return host_environment(remote=remote)
 
 
-def ask_git(folder: Path, *words: str) -> Said:
+def ask_git(folder: Path, *args: str) -> Output:
     """What git says of the user's own checkout, without an error where it refuses. For a command that waits for it."""
-    argv = ["git", *_HARDENED, "-C", str(folder), *words]
+    argv = ["git", *_HARDENED, "-C", str(folder), *args]
     return answer(argv, str(folder), _environment(), None, LOCAL_SECONDS)
 
 
@@ -476,13 +478,13 @@ async def _call(
     whole = {**_environment(), **(environment or {})}
     limit = seconds or LOCAL_SECONDS
     try:
-        done = await _Turn(functools.partial(answer, argv, cwd, whole, stdin, limit, keeps)).to_its_end()
+        done = await _Turn(functools.partial(answer, argv, cwd, whole, stdin, limit, keeps)).wait()
     except subprocess.TimeoutExpired as error:
         raise _took_too_long(argv, limit) from error
     if done.returncode not in allow:
         output = (done.stderr or done.stdout).strip()
-        if any(words in output for words in _NO_ROOM) or _is_full(cwd):
-            raise DiskFullError(f"the disk is full: {telling_line(output) if output else 'git could not write'}")
+        if any(phrase in output for phrase in _NO_ROOM) or _is_full(cwd):
+            raise DiskFullError(f"the disk is full: {error_line(output) if output else 'git could not write'}")
         raise _refused(argv, output, done.returncode)
     return done
 
@@ -490,13 +492,13 @@ async def _call(
 class _Turn:
     """One call of git. It begins while somebody waits for it, or never: a lock may be let go when they leave."""
 
-    def __init__(self, call: Callable[[], Said]) -> None:
+    def __init__(self, call: Callable[[], Output]) -> None:
         self._call = call
         self._lock = threading.Lock()
         self._has_begun = False
         self._is_left = False
 
-    async def to_its_end(self) -> Said:
+    async def wait(self) -> Output:
         """What git said. Who is told to stop meanwhile does so when git has ended."""
         output = asyncio.ensure_future(asyncio.to_thread(self._begin))
         try:
@@ -512,7 +514,7 @@ class _Turn:
                 one.exception()  # nobody else would hear of it
             raise
 
-    def _begin(self) -> Said:
+    def _begin(self) -> Output:
         with self._lock:
             if self._is_left:
                 raise GitError("nobody waits for it any more")
@@ -526,16 +528,16 @@ def _took_too_long(argv: list[str], seconds: float) -> GitError:
     return error
 
 
-def _refused(argv: list[str], said: str, code: int = 1) -> GitError:
+def _refused(argv: list[str], stderr: str, code: int = 1) -> GitError:
     """Why git refused, in a line. How it was called, and all that it said, is there for who looks for the place."""
     named = verb(argv)
-    message = telling_line(said) if said or code >= 0 else f"it was killed by signal {-code}"
+    message = error_line(stderr) if stderr or code >= 0 else f"it was killed by signal {-code}"
     error = GitError(f"git {named}: {message.removeprefix(f'{named}: ')}")
-    error.add_note(f"git {_shown(argv)}\n{said[:_LONGEST_NOTE]}")
+    error.add_note(f"git {_shown(argv)}\n{stderr[:_LONGEST_NOTE]}")
     return error
 
 
 def _shown(argv: list[str]) -> str:
     """A command as it is told: without what stands before every one of them."""
     known = (*_HARDENED, *_THROUGH_AN_OVERLAY)
-    return " ".join(word for word in argv[argv.index("git") + 1 :] if word not in known)[:200]
+    return " ".join(arg for arg in argv[argv.index("git") + 1 :] if arg not in known)[:200]

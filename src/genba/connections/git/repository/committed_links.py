@@ -55,9 +55,9 @@ def _links_on_the_way(top: Path, place: Path) -> Iterator[str]:
 def _tracked(layout: RepositoryLayout, git_dir: Path, links: tuple[str, ...]) -> Iterator[str]:
     """The links that git tracks, itself or as a part of a nested repository."""
     names = {name for link in links for name in (link, *map(str, Path(link).parents))} - {"."}
-    words = ("--literal-pathspecs", "ls-files", "--stage", "-z", "--", *sorted(names))
+    args = ("--literal-pathspecs", "ls-files", "--stage", "-z", "--", *sorted(names))
     modes = {}
-    for entry in layout.git.aside(git_dir, *words).decode("utf-8", "surrogateescape").split("\0"):
+    for entry in layout.git.aside(git_dir, *args).decode("utf-8", "surrogateescape").split("\0"):
         mode, _, rest = entry.partition(" ")
         modes[rest.partition("\t")[2]] = mode
     for link in links:

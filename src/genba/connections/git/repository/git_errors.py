@@ -6,12 +6,12 @@ _TAKES_A_WORD = ("-c", "-C", "--git-dir", "--work-tree", "--namespace")
 _LONGEST = 500
 
 
-def telling_line(said: str) -> str:
+def error_line(stderr: str) -> str:
     """What is wrong, without git's own marks. Advice stands around it, and is left out.
 
     Where git first says what it found and then that it gives up, both are told: either alone says too little.
     """
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     marked = [next((line for line in lines if line.startswith(mark)), "") for mark in _TELLING]
     plain = [line for line in reversed(lines) if not line.startswith(_ASIDE)]
     result = [line for line in marked if line] or (plain or lines[-1:])[:1] or ["git gave no reason"]
@@ -26,10 +26,10 @@ def _unmarked(line: str) -> str:
 
 def verb(argv: list[str]) -> str:
     """Which of its commands git was asked for."""
-    words = iter(argv[argv.index("git") + 1 :])
-    for word in words:
-        if word in _TAKES_A_WORD:
-            next(words, None)
-        elif not word.startswith("-"):
-            return word
+    args = iter(argv[argv.index("git") + 1 :])
+    for arg in args:
+        if arg in _TAKES_A_WORD:
+            next(args, None)
+        elif not arg.startswith("-"):
+            return arg
     return ""

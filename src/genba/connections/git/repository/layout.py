@@ -155,11 +155,11 @@ class RepositoryLayout:
         found: dict[str, Path] = {}
         where = Path()
         for line in (await self.git.run("worktree", "list", "--porcelain")).stdout.splitlines():
-            word, _, rest = line.partition(" ")
-            if word == "worktree":
+            arg, _, rest = line.partition(" ")
+            if arg == "worktree":
                 # Of a repository that is a submodule git names the git directory as its main checkout.
                 where = self.top if Path(rest) == self.common == self.git_dir else Path(rest)
-            elif word == "branch":
+            elif arg == "branch":
                 found[rest.removeprefix("refs/heads/")] = where
         return found
 

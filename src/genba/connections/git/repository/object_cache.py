@@ -51,7 +51,7 @@ class Memory:
     """What is known of the objects of one repository. Used on the loop alone."""
 
     def __init__(self) -> None:
-        self.answers: _Kept[tuple[str, ...], str] = _Kept(_MOST_TEXT, lambda told: len(told) + 200)
+        self.answers: _Kept[tuple[str, ...], str] = _Kept(_MOST_TEXT, lambda text: len(text) + 200)
         """By command: what git printed."""
         self.blobs: _Kept[str, bytes] = _Kept(_MOST_TEXT, lambda content: len(content) + 100)
         self.listings: _Kept[str, Listing] = _Kept(_MOST_PATHS, lambda listing: len(listing) + 10)

@@ -12,7 +12,7 @@ from typing import IO
 from genba.connections.own_processes import LostProcessError, exit_code, own_environment
 from genba.domain.errors import GitError
 
-Said = subprocess.CompletedProcess[str]
+Output = subprocess.CompletedProcess[str]
 Stdin = str | IO[bytes] | None
 
 
@@ -23,7 +23,7 @@ def answer(
     stdin: Stdin,
     seconds: float | None = None,
     keeps: tuple[int, ...] = (),
-) -> Said:
+) -> Output:
     """Start git, wait for its end, and say what it said. Whoever takes longer than `seconds` is ended.
 
     What it `keeps` open is a lock of ours: where we die first, git holds it until it is done.
@@ -124,7 +124,7 @@ def _whole(file: IO[bytes]) -> bytes:
     return file.read()
 
 
-def _text(said: bytes) -> str:
+def _text(data: bytes) -> str:
     """All of it, as text whose lines end as they do everywhere else."""
-    text = said.decode("utf-8", "backslashreplace")
+    text = data.decode("utf-8", "backslashreplace")
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text

@@ -44,8 +44,8 @@ class Change(NamedTuple):
 
 async def commits_over(git: Git, base: str, commit: str) -> str:
     """The commits from a base to a commit, as `parse_rows` reads them."""
-    words = (*_COMMITS, f"{base}..{commit}")
-    result = _read(git, (base, commit), words, read_span) or await asked(git, (base, commit), *words)
+    args = (*_COMMITS, f"{base}..{commit}")
+    result = _read(git, (base, commit), args, read_span) or await asked(git, (base, commit), *args)
     for row in parse_rows(result):
         git.memory.know(row.sha, row.tree, tuple(row.parents.split()))
     return result
@@ -53,36 +53,36 @@ async def commits_over(git: Git, base: str, commit: str) -> str:
 
 async def changes_over(git: Git, base: str, commit: str) -> str:
     """What differs between two commits, as `diff-tree --raw -z` tells it."""
-    words = (*_CHANGES, base, commit)
-    return _read(git, (base, commit), words, read_changes) or await asked(git, (base, commit), *words)
+    args = (*_CHANGES, base, commit)
+    return _read(git, (base, commit), args, read_changes) or await asked(git, (base, commit), *args)
 
 
 def changes_between(git: Git, base: str, commit: str) -> list[Change] | None:
     """The same without asking git; None where only git can tell."""
-    words = (*_CHANGES, base, commit)
-    result = git.memory.answers.get(words)
+    args = (*_CHANGES, base, commit)
+    result = git.memory.answers.get(args)
     if result is None:
         result = read_changes(git.git_dir, git.memory, base, commit)
     if result:
-        git.memory.answers.put(words, result)
+        git.memory.answers.put(args, result)
     return None if result is None else parse_changes(result)
 
 
 def _read(
-    git: Git, about: tuple[str, str], words: tuple[str, ...], read: Callable[[Path, Memory, str, str], str | None]
+    git: Git, about: tuple[str, str], args: tuple[str, ...], read: Callable[[Path, Memory, str, str], str | None]
 ) -> str:
     """The answer without a process, remembered like one of git's; empty where git must be asked."""
     if not all(map(is_hash, about)):
         return ""
-    result = git.memory.answers.get(words)
+    result = git.memory.answers.get(args)
     if result is None and (result := read(git.git_dir, git.memory, *about)):
-        git.memory.answers.put(words, result)
+        git.memory.answers.put(args, result)
     return result or ""
 
 
-async def asked(git: Git, about: tuple[str, ...], *words: str) -> str:
+async def asked(git: Git, about: tuple[str, ...], *args: str) -> str:
     """The answer of git, remembered where all that it is about is named by whole hashes."""
-    return await git.fixed(*words) if all(map(is_hash, about)) else (await git.run(*words)).stdout
+    return await git.fixed(*args) if all(map(is_hash, about)) else (await git.run(*args)).stdout
 
 
 def parse_rows(output: str) -> list[Row]:
@@ -96,9 +96,9 @@ def parse_changes(output: str) -> list[Change]:
     fields = output.split("\0")
     found = []
     for header, path in zip(fields[::2], fields[1::2], strict=False):
-        words = header.lstrip(":").split(" ")
-        if len(words) != 5:  # noqa: PLR2004  (two modes, two blobs, a status)
+        columns = header.lstrip(":").split(" ")
+        if len(columns) != 5:  # noqa: PLR2004  (two modes, two blobs, a status)
             raise GitError(f"git told a change that cannot be read: {header[:80]}")
-        old_mode, new_mode, old_blob, new_blob, status = words
+        old_mode, new_mode, old_blob, new_blob, status = columns
         found.append(Change(status[0], path, old_mode, new_mode, old_blob, new_blob))
     return found

@@ -124,14 +124,14 @@ class GitScan:
         found = Scanned(position=ScanPosition(base="", tip=""))
         asked = "".join(f"{sha}\n" for sha in sorted(set(commits)))
         if asked:
-            words = ("log", *_PLAIN, _FORMAT, "--no-walk=unsorted", "--ignore-missing", "--stdin", "--")
-            await asyncio.to_thread(lambda: _read_base(found, self.git.pieces(*words, stdin=asked)))
+            args = ("log", *_PLAIN, _FORMAT, "--no-walk=unsorted", "--ignore-missing", "--stdin", "--")
+            await asyncio.to_thread(lambda: _read_base(found, self.git.chunks(*args, stdin=asked)))
         return found
 
     def _read(self, now: ScanPosition, since: str) -> Scanned:
         found = Scanned(position=now, anew=not since)
         span = f"{since}..{now.tip}" if since else now.tip
-        _read_base(found, self.git.pieces("log", *_PLAIN, _FORMAT, span, "--"))
+        _read_base(found, self.git.chunks("log", *_PLAIN, _FORMAT, span, "--"))
         self._leave_out_claims(found, span)
         return found
 
@@ -153,8 +153,8 @@ class GitScan:
     def _read_branches(self, tip: str) -> Scanned:
         found = Scanned(position=ScanPosition(base="", tip=tip))
         ahead: dict[str, list[tuple[bytes, bytes]]] = {}
-        words = ("log", *_PLAIN, "--source", _SOURCED, "--branches", "--remotes", "--not", tip, "--")
-        for head, message in _records(self.git.pieces(*words)):
+        args = ("log", *_PLAIN, "--source", _SOURCED, "--branches", "--remotes", "--not", tip, "--")
+        for head, message in _records(self.git.chunks(*args)):
             ahead.setdefault(head.split(b" ", 2)[2].decode("utf-8", "replace"), []).append((head, message))
         for ref, commits in ahead.items():
             branch = branch_name(ref)
@@ -236,9 +236,9 @@ class GitScan:
 
     async def _taken_back(self, span: str) -> dict[str, str]:
         """By commit: the one within a span that says that it takes it back."""
-        words = ("log", *_PLAIN, _FORMAT, "--fixed-strings", "--grep=This reverts commit", span, "--")
+        args = ("log", *_PLAIN, _FORMAT, "--fixed-strings", "--grep=This reverts commit", span, "--")
         found: dict[str, str] = {}
-        records = await asyncio.to_thread(lambda: list(_records(self.git.pieces(*words))))
+        records = await asyncio.to_thread(lambda: list(_records(self.git.chunks(*args))))
         brought = await asyncio.to_thread(brought_by_sessions, self.git, span) if records else {}
         for head, message in records:
             by = head.split(b" ", 1)[0].decode()
@@ -267,9 +267,9 @@ class GitScan:
         back = await self._patches(("diff", *_PATCH, sha, f"{sha}^"))
         return bool(back) and does.keys() == back.keys()
 
-    async def _patches(self, words: tuple[str, ...]) -> dict[str, list[str]]:
+    async def _patches(self, args: tuple[str, ...]) -> dict[str, list[str]]:
         """What changes have in common that are the same, wherever they are made; and the commits that made them."""
-        output = await asyncio.to_thread(lambda: b"".join(itertools.islice(self.git.pieces(*words), _MOST_PIECES)))
+        output = await asyncio.to_thread(lambda: b"".join(itertools.islice(self.git.chunks(*args), _MOST_PIECES)))
         if not output.startswith(b"commit "):
             output = b"commit " + b"0" * 40 + b"\n" + output
         result = await self.git.run("patch-id", "--stable", stdin=output.decode("utf-8", "surrogateescape"))
@@ -293,9 +293,9 @@ class GitScan:
         """Whoever takes a merge back takes back everything that it brought."""
         for sha, by in list(found.reverts.items()):
             done = await self.git.run("rev-list", "--parents", "-1", sha, allow=(0, 128))
-            words = done.stdout.split()
-            if done.returncode == 0 and len(words) > 2:  # noqa: PLR2004  (itself and one parent: no merge)
-                brought = await self.git.text("rev-list", f"{words[1]}..{sha}", "--")
+            names = done.stdout.split()
+            if done.returncode == 0 and len(names) > 2:  # noqa: PLR2004  (itself and one parent: no merge)
+                brought = await self.git.text("rev-list", f"{names[1]}..{sha}", "--")
                 for commit in brought.split():
                     found.reverts.setdefault(commit, by)
 
@@ -311,26 +311,26 @@ def _is_taken_back(commit: str, back: dict[str, str]) -> bool:
         taken = not taken
 
 
-def _lists(pieces: Iterator[bytes]) -> Iterator[list[bytes]]:
+def _lists(chunks: Iterator[bytes]) -> Iterator[list[bytes]]:
     """The commits, as many at a time as came in one piece."""
     rest = b""
-    for piece in pieces:
-        whole = (rest + piece if rest else piece).split(b"\0")
+    for chunk in chunks:
+        whole = (rest + chunk if rest else chunk).split(b"\0")
         rest = whole.pop()
         yield whole
     if rest:
         yield [rest]
 
 
-def _records(pieces: Iterator[bytes]) -> Iterator[tuple[bytes, bytes]]:
+def _records(chunks: Iterator[bytes]) -> Iterator[tuple[bytes, bytes]]:
     """Each commit as its first line and its message."""
-    for whole in _lists(pieces):
+    for whole in _lists(chunks):
         for record in whole:
             head, _, message = record.partition(b"\n")
             yield head, message
 
 
-def _read_base(found: Scanned, pieces: Iterator[bytes]) -> None:
+def _read_base(found: Scanned, chunks: Iterator[bytes]) -> None:
     """All commits of the base, a hundred thousand of them: what most say, and nothing else, is read at once."""
     on_base, ours, hours, within = found.on_base, _OURS.fullmatch, Hours(), WITHIN
     for whole in _lists(pieces):
@@ -430,8 +430,8 @@ def _named(head: bytes, message: bytes, *, on_base: bool, branch: str = "") -> I
         ways[by_name] = How.BRANCH
     if not ways and not request:
         return
-    words = head.split(b" ", 2)
-    sha, time = words[0].decode(), commit_time(words[1])
+    fields = head.split(b" ", 2)
+    sha, time = fields[0].decode(), commit_time(fields[1])
     first = message[: message.find(b"\n")] if b"\n" in message else message
     subject_text = first[: _LONGEST_SUBJECT * 4].decode("utf-8", "replace")[:_LONGEST_SUBJECT]
     for number, how in ways.items():
@@ -477,8 +477,8 @@ def _value(message: bytes, at: int) -> bytes:
 
 
 def _number(value: bytes) -> int:
-    word = value.removeprefix(b"#")
-    return int(word) if word.isdigit() and len(word) < 10 else 0  # noqa: PLR2004  (no tracker has more digits)
+    arg = value.removeprefix(b"#")
+    return int(arg) if arg.isdigit() and len(arg) < 10 else 0  # noqa: PLR2004  (no tracker has more digits)
 
 
 def _trailer(message: bytes, name: bytes) -> str:

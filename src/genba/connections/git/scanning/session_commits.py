@@ -45,7 +45,7 @@ def brought_by_sessions(git: Git, span: str) -> Mapping[str, int]:
     merges = _merges(git, span)
     if not merges:
         return {}
-    rows = b"".join(git.pieces("rev-list", "--topo-order", "--parents", span, "--")).decode("ascii").splitlines()
+    rows = b"".join(git.chunks("rev-list", "--topo-order", "--parents", span, "--")).decode("ascii").splitlines()
     found: dict[str, int] = {}
     for row in rows:  # children come before their parents
         sha, *parents = row.split(" ")
@@ -62,7 +62,7 @@ def brought_by_sessions(git: Git, span: str) -> Mapping[str, int]:
 def _merges(git: Git, span: str) -> dict[str, int]:
     """By merge that brought the work of a session: its issue."""
     found: dict[str, int] = {}
-    for record in b"".join(git.pieces(*_MERGES, span, "--")).split(b"\0"):
+    for record in b"".join(git.chunks(*_MERGES, span, "--")).split(b"\0"):
         sha, _, message = record.partition(b"\n")
         signed = signature(message)
         if signed.run:

@@ -24,9 +24,9 @@ def settle(layout: RepositoryLayout, tree: Path, git_dir: Path) -> None:
     copy = tree.with_name(f".{tree.name}.settled")
     remove_tree(copy)
     tree.mkdir(parents=True, exist_ok=True)
-    words = mounted(overlay, tree, ["cp", "-a", "--reflink=auto", f"{tree}/.", str(copy)])
+    args = mounted(overlay, tree, ["cp", "-a", "--reflink=auto", f"{tree}/.", str(copy)])
     done = subprocess.run(
-        words,
+        args,
         cwd="/",
         env=own_environment(host_environment()),
         capture_output=True,

@@ -30,7 +30,7 @@ Act = Callable[[], Awaitable[str]]
 BRANCH = "branch"
 """The kind of a branch that is cleared away or stays."""
 _HEADS, _GENBA = "refs/heads/", "refs/genba/"
-_WORDS_OF_A_REF = 4
+_FIELDS_OF_A_REF = 4
 _OF_RUNS = ("sessions", "shared", "private", "base", "fetched")
 _TO_KEEP = ("heads", "landed", "rescue", "private", "sessions")
 """Where several refs have a commit that nothing else has, the first of these keeps it."""
@@ -39,7 +39,7 @@ _LISTED = ("heads", "rescue", "private")
 
 
 @dataclass(frozen=True)
-class Piece:
+class Candidate:
     """One thing, and how it is cleared away; None where it stays."""
 
     found: Collected
@@ -75,16 +75,16 @@ class GitHousekeeping:
         self.rescued = rescued
         """Whether old rescue refs go although nothing else has their commits: only where somebody asks for it."""
 
-    async def find(self) -> list[Piece]:
+    async def find(self) -> list[Candidate]:
         trees = await asyncio.to_thread(lambda: list(self._trees()))
-        going = {piece.found.name for piece in trees if piece.act is not None}
+        going = {candidate.found.name for candidate in trees if candidate.act is not None}
         refs = await self._refs(going)
         private_dirs = await asyncio.to_thread(lambda: [*self._private_dirs(), *self._templates(), *self._packs()])
         return [*trees, *refs, *private_dirs]
 
     # Working trees
 
-    def _trees(self) -> Iterator[Piece]:
+    def _trees(self) -> Iterator[Candidate]:
         for path in self.layout.tree_records():
             record = read_record(path)
             fact = self.runs.get(record.run) if record is not None else None
@@ -101,7 +101,7 @@ class GitHousekeeping:
             git_dir = self.layout.find_git_dir_of(tree)
             size = folder_size(tree) + (folder_size(self.layout.private_dir(git_dir)) if git_dir is not None else 0)
             found = Collected(kind="working tree", name=record.path, why=fact.why, size=size)
-            yield Piece(found, self._removing(record, fact))
+            yield Candidate(found, self._removing(record, fact))
 
     def _removing(self, record: TreeRecord, fact: SessionLeftovers) -> Act:
         async def act() -> str:
@@ -146,14 +146,14 @@ class GitHousekeeping:
 
     # Refs
 
-    async def _refs(self, going: set[str]) -> list[Piece]:
-        words = ("for-each-ref", "--format=%(refname) %(objectname) %(objecttype) %(creatordate:unix)")
-        lines = (line.split(" ") for line in (await self.git.run(*words)).stdout.split("\n"))
-        refs = [_ref(*words) for words in lines if len(words) == _WORDS_OF_A_REF and words[2] == "commit"]
+    async def _refs(self, going: set[str]) -> list[Candidate]:
+        args = ("for-each-ref", "--format=%(refname) %(objectname) %(objecttype) %(creatordate:unix)")
+        lines = (line.split(" ") for line in (await self.git.run(*args)).stdout.split("\n"))
+        refs = [_ref(*fields) for fields in lines if len(fields) == _FIELDS_OF_A_REF and fields[2] == "commit"]
         checkouts = {branch: str(path) for branch, path in (await self.layout.checkouts()).items()}
         with_private_dirs = await asyncio.to_thread(self._runs_with_private_dirs, going)
         wanted = {ref: why for ref in refs if (why := self._may_go(ref, with_private_dirs))}
-        pieces: list[Piece] = []
+        candidates: list[Candidate] = []
         kept = {ref.name for ref in refs if ref not in wanted}
         for ref in sorted(wanted, key=_worth_keeping):
             where = checkouts.get(ref.rest, "") if ref.kind == "heads" else ""
@@ -167,12 +167,12 @@ class GitHousekeeping:
             if stays:
                 kept.add(ref.name)
                 if ref.kind in _LISTED:
-                    pieces.append(_kept(_shown_kind(ref), ref.name.removeprefix(_HEADS), stays))
+                    candidates.append(_kept(_shown_kind(ref), ref.name.removeprefix(_HEADS), stays))
                 continue
             message = f"{wanted[ref]}; {_short(keeper)} has its commits" if keeper else f"{wanted[ref]}; --rescued"
             found = Collected(kind=_shown_kind(ref), name=ref.name.removeprefix(_HEADS), why=message)
-            pieces.append(Piece(found, self._deleting(ref, keeper)))
-        return pieces
+            candidates.append(Candidate(found, self._deleting(ref, keeper)))
+        return candidates
 
     def _may_go(self, ref: Ref, with_private_dirs: set[str]) -> str:
         """Why a ref is no longer needed; empty where it is, or is not Genba's."""
@@ -260,7 +260,7 @@ class GitHousekeeping:
 
     # Cells and templates
 
-    def _private_dirs(self) -> Iterator[Piece]:
+    def _private_dirs(self) -> Iterator[Candidate]:
         """What stood behind walls, and whose working tree is gone."""
         private_dirs = self.layout.own / "private"
         for private_dir in sorted(private_dirs.iterdir()) if private_dirs.is_dir() else ():
@@ -276,12 +276,12 @@ class GitHousekeeping:
                 yield _kept("private repository", str(private_dir), message, size)
                 continue
             why = fact.why if fact is not None else "its working tree is gone"
-            yield Piece(
+            yield Candidate(
                 Collected(kind="private repository", name=str(private_dir), why=why, size=size),
                 self._throwing(private_dir, "private repository"),
             )
 
-    def _templates(self) -> Iterator[Piece]:
+    def _templates(self) -> Iterator[Candidate]:
         root = self.layout.own / "templates"
         for path in sorted(root.iterdir()) if root.is_dir() else ():
             if path.stat().st_mtime > self.before or path.name in self._lain_over():
@@ -289,13 +289,13 @@ class GitHousekeeping:
             found = Collected(
                 kind="template", name=path.name, why="no working tree lies over it", size=folder_size(path)
             )
-            yield Piece(found, self._throwing_template(path))
+            yield Candidate(found, self._throwing_template(path))
 
-    def _packs(self) -> Iterator[Piece]:
+    def _packs(self) -> Iterator[Candidate]:
         packs = Packs(self.layout)
         for path in packs.unused(self.before):
             found = Collected(kind="pack", name=path.name, why="no session uses it", size=folder_size(path))
-            yield Piece(found, self._throwing_pack(packs, path))
+            yield Candidate(found, self._throwing_pack(packs, path))
 
     def _throwing_pack(self, packs: Packs, path: Path) -> Act:
         async def act() -> str:
@@ -355,8 +355,8 @@ def _ref(name: str, commit: str, _kind: str, made: str) -> Ref:
     return Ref(name, commit, int(made) if made.isdigit() else 0)
 
 
-def _kept(kind: str, name: str, why: str, size: int = 0) -> Piece:
-    return Piece(Collected(kind=kind, name=name, why=why, size=size, kept=True))
+def _kept(kind: str, name: str, why: str, size: int = 0) -> Candidate:
+    return Candidate(Collected(kind=kind, name=name, why=why, size=size, kept=True))
 
 
 def _worth_keeping(ref: Ref) -> tuple[int, str]:

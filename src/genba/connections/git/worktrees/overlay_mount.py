@@ -74,9 +74,9 @@ def overlay_problem(folder: Path) -> str:
         (parts["lower"] / "seen").touch()
         overlay = Overlay(lower=str(parts["lower"]), upper=str(parts["upper"]), work=str(parts["work"]))
         line = 'cd "$1" && rm seen && mkdir -p kept && rmdir kept && touch kept'
-        words = mounted(overlay, parts["tree"], ["sh", "-c", line, "sh", str(parts["tree"])])
+        args = mounted(overlay, parts["tree"], ["sh", "-c", line, "sh", str(parts["tree"])])
         try:
-            done = subprocess.run(words, cwd="/", capture_output=True, text=True, timeout=20, check=False)
+            done = subprocess.run(args, cwd="/", capture_output=True, text=True, timeout=20, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
             return f"no overlay can be mounted: {error}"
         if done.returncode != 0 or not (parts["upper"] / "kept").exists():

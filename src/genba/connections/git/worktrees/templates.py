@@ -83,10 +83,10 @@ class Templates:
                 delete_later(throw_away(self.layout, left, "template"))
             fresh = self.root / f"{commit}{_UNFINISHED}{os.getpid()}"
             (fresh / "tree").mkdir(parents=True)
-            words = ("-c", "core.splitIndex=false", "-c", "core.sparseCheckout=false",
+            args = ("-c", "core.splitIndex=false", "-c", "core.sparseCheckout=false",
                      "read-tree", "-m", "-u", "--no-recurse-submodules", commit)  # fmt: skip
             environment = {"GIT_INDEX_FILE": str(fresh / "index")}
-            await self.layout.git.run(*words, tree=fresh / "tree", environment=environment, filters=False)
+            await self.layout.git.run(*args, tree=fresh / "tree", environment=environment, filters=False)
             fresh.rename(final)
 
     def _lay(self, commit: str, git_dir: Path) -> None:

@@ -116,8 +116,8 @@ class TreeMaker:
         """Refused where the branch is there already, or cannot be beside those that are."""
         held = "".join(f"update {name} {commit}\n" for name, commit in self.held(record).items())
         lines = f"create refs/heads/{record.branch} {record.base}\n{held}"
-        words = ("update-ref", "-m", f"branch: Created from {record.base}", "--stdin")
-        await self.layout.git.run(*words, stdin=lines, keeps=keeps)
+        args = ("update-ref", "-m", f"branch: Created from {record.base}", "--stdin")
+        await self.layout.git.run(*args, stdin=lines, keeps=keeps)
 
     async def _clear_unfinished(self, wanted: str) -> None:
         """Remove what a dead run had begun to make: nobody has worked in it."""

@@ -174,8 +174,8 @@ class GitWorkingTrees:
         parents = tuple(dict.fromkeys((*([head] if head else []), *merged_in(git_dir))))
         made = await self.git.commit_tree(seen.staged, parents, message, (name, email.strip("<>")))
         ref = f"refs/heads/{on}" if on else "HEAD"
-        words = ("update-ref", "--no-deref", "-m", f"commit: {message.partition(chr(10))[0]}", ref, made, head)
-        await self.git.run(*words, git_dir=git_dir, keeps=keeps)
+        args = ("update-ref", "--no-deref", "-m", f"commit: {message.partition(chr(10))[0]}", ref, made, head)
+        await self.git.run(*args, git_dir=git_dir, keeps=keeps)
         await self.git.run("read-tree", "--reset", "--no-recurse-submodules", made, git_dir=git_dir, keeps=keeps)
         for left in _UNFINISHED:
             (git_dir / left).unlink(missing_ok=True)

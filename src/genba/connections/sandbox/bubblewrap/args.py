@@ -19,19 +19,19 @@ _OF_ALL_IN_PROC = ("sys", "pressure")
 _LOADED_BY_ANYTHING = ("GCONV_PATH", "GLIBC_TUNABLES", "LOCPATH", "MALLOC_TRACE", "NLSPATH", "RESOLV_HOST_CONF")
 
 
-def bubblewrap_words(spec: SandboxSpec, command: Command, told: int, etc: str, proc: str) -> list[str]:
+def bubblewrap_args(spec: SandboxSpec, command: Command, status_fd: int, etc: str, proc: str) -> list[str]:
     """Everything after the name of the program.
 
-    `told` is the open file through which it reports; `proc` is where the launcher has mounted the command's own view of
-    processes. The launcher makes the process namespace: see there for the reason.
+    `status_fd` is the open file through which it reports; `proc` is where the launcher has mounted the command's own
+    view of processes. The launcher makes the process namespace: see there for the reason.
     """
     preloads = loaded_by_anything(command.environment).items()
     return [
         "--unshare-user", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
         "--disable-userns", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
-        "--uid", str(os.geteuid()), "--gid", str(os.getegid()), "--json-status-fd", str(told),
+        "--uid", str(os.geteuid()), "--gid", str(os.getegid()), "--json-status-fd", str(status_fd),
         *_system(spec, etc, proc), *_places(spec), "--remount-ro", "/",
-        *(word for name, value in preloads for word in ("--setenv", name, value)),
+        *(arg for name, value in preloads for arg in ("--setenv", name, value)),
         "--chdir", command.workdir, "--", *command.argv,
     ]  # fmt: skip
 
@@ -45,7 +45,7 @@ def loaded_by_anything(environment: Mapping[str, str]) -> dict[str, str]:
     }  # fmt: skip
 
 
-def overlay_words(overlay: Overlay, tree: str) -> list[str]:
+def overlay_args(overlay: Overlay, tree: str) -> list[str]:
     """How the launcher mounts a layered working tree. The layers keep their notes where any user may."""
     lower = ":".join(_escaped(path) for path in (overlay.lower, *overlay.below))
     message = f"lowerdir={lower},upperdir={_escaped(overlay.upper)},workdir={_escaped(overlay.work)}"

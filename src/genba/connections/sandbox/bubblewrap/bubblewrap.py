@@ -22,14 +22,14 @@ from genba.connections.own_processes import own_environment
 from genba.connections.removal import removed_afterwards
 from genba.connections.sandbox.bubblewrap import launcher
 from genba.connections.sandbox.bubblewrap.args import (
-    bubblewrap_words,
+    bubblewrap_args,
     loaded_by_anything,
-    overlay_words,
+    overlay_args,
     writable_by_root,
 )
 from genba.connections.sandbox.bubblewrap.status_line import Line
 from genba.connections.sandbox.egress_server import Gatekeeper
-from genba.connections.sandbox.limits import Group, hierarchies, launcher_words, make_group
+from genba.connections.sandbox.limits import Group, hierarchies, launcher_args, make_group
 from genba.connections.sandbox.seccomp_filter import filter_program
 from genba.connections.sandbox.system_folders import copy_etc, etc_texts
 from genba.connections.sandbox.watch import Watch, disk_of
@@ -79,10 +79,10 @@ class BubblewrapSandbox:
                 argv=("true",), workdir=folder, environment=environment, timeout_seconds=0, idle_seconds=0, mark=""
             )
             with Line.open() as line:
-                words = _words(self.program, etc, spec, command, line, Group())
+                args = _launcher_args(self.program, etc, spec, command, line, Group())
                 try:
                     done = subprocess.run(
-                        words,
+                        args,
                         env=own_environment(environment),
                         stdin=subprocess.DEVNULL,
                         capture_output=True,
@@ -125,7 +125,7 @@ class BubblewrapHandle:
         self.running: list[str] = []
         """The marks of commands that have not ended."""
 
-    async def run(self, command: Command, heard: OutputListener) -> Exit:
+    async def run(self, command: Command, on_output: OutputListener) -> Exit:
         self.running.append(command.mark)
         at_home = msgspec.structs.replace(command, environment={**command.environment, "HOME": self.spec.home})
         has_limits = self.spec.limits != SandboxLimits()
@@ -133,7 +133,7 @@ class BubblewrapHandle:
         with Line.open() as line:
             one = _OneCommand(self, line, group)
             try:
-                return await one.run(at_home, heard, has_limits)
+                return await one.run(at_home, on_output, has_limits)
             finally:
                 await asyncio.shield(one.leave_nothing())
                 self.running.remove(command.mark)
@@ -157,14 +157,14 @@ class _OneCommand:
         self.outer: int | None = None
         self.watch = Watch(handle.spec.limits, group, handle.disk, lambda: line.first, self.end)
 
-    async def run(self, command: Command, heard: OutputListener, has_limits: bool) -> Exit:
+    async def run(self, command: Command, on_output: OutputListener, has_limits: bool) -> Exit:
         def noticing(stream: str, text: str) -> None:
             if stream == "started":
                 self.outer = int(text)
                 self.line.leave_to_others()
                 if self.group.folders:  # the kernel takes its time; meanwhile the launcher loads, and then makes sure
                     asyncio.get_running_loop().run_in_executor(None, self.group.take_in, self.outer)
-            heard(stream, text)
+            on_output(stream, text)
 
         spec = self.handle.spec
         tasks = [asyncio.create_task(self.line.listen(spec.egress_ports, self.gatekeeper, spec.entry))]
@@ -199,11 +199,11 @@ class _OneCommand:
 
     def _wrapped(self, command: Command) -> Command:
         sandbox, spec = self.handle.sandbox, self.handle.spec
-        words = _words(sandbox.program, sandbox.etc(spec.folder), spec, command, self.line, self.group)
+        args = _launcher_args(sandbox.program, sandbox.etc(spec.folder), spec, command, self.line, self.group)
         hidden = loaded_by_anything(command.environment)
         return msgspec.structs.replace(
             command,
-            argv=tuple(words),
+            argv=tuple(args),
             workdir="/",
             environment={name: value for name, value in command.environment.items() if name not in hidden},
             inherited=(*command.inherited, self.line.far),
@@ -246,18 +246,18 @@ def _launcher() -> str:
     return compiled if compiled is not None and is_fresh else launcher.__file__
 
 
-def _words(program: str, etc: str, spec: SandboxSpec, command: Command, line: Line, group: Group) -> list[str]:
+def _launcher_args(program: str, etc: str, spec: SandboxSpec, command: Command, line: Line, group: Group) -> list[str]:
     """The launcher, what it does first, and the walls that it becomes."""
-    egress_ports = [word for egress_port in spec.egress_ports for word in ("--gate", str(egress_port.port))]
+    egress_ports = [arg for egress_port in spec.egress_ports for arg in ("--gate", str(egress_port.port))]
     dials = [] if spec.entry is None else ["--dial", str(_DIALS)]
     overlays = ((spec.overlay, spec.tree), (spec.home_overlay, spec.home))
-    overlay = [word for each, place in overlays if each is not None for word in overlay_words(each, place)]
+    overlay = [arg for each, place in overlays if each is not None for arg in overlay_args(each, place)]
     first, calls = _made_for_the_launcher(spec)
     return [
         sys.executable, "-I", "-S", _launcher(), str(line.far), str(os.getpid()),
         "--processes-at", first, "--calls", calls, "--network", *egress_ports, *dials, *overlay,
-        *launcher_words(spec.limits, group, os.geteuid() == 0),
-        "--", program, *bubblewrap_words(spec, command, line.far, etc, f"{first}/proc"),
+        *launcher_args(spec.limits, group, os.geteuid() == 0),
+        "--", program, *bubblewrap_args(spec, command, line.far, etc, f"{first}/proc"),
     ]  # fmt: skip
 
 

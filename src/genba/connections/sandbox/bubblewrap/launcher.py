@@ -51,9 +51,9 @@ class CannotPrepare(Exception):
     """A step that the walls need did not work."""
 
 
-def main(words: list[str]) -> None:
-    mark = words.index("--")
-    result, parent, asked, bubblewrap = int(words[0]), int(words[1]), _read(words[2:mark]), words[mark + 1 :]
+def main(args: list[str]) -> None:
+    mark = args.index("--")
+    result, parent, asked, bubblewrap = int(args[0]), int(args[1]), _read(args[2:mark]), args[mark + 1 :]
     for (file,) in asked["--group"]:
         _write(file, "0")
     for (numbers,) in asked["--cpus"]:
@@ -163,7 +163,7 @@ def _collect_orphans(folder: str, begun: int) -> None:
         os._exit(_CANNOT_START)
 
 
-def _hand_over(told: int, first: int, ports: list[int], dials: int) -> None:
+def _hand_over(status_fd: int, first: int, ports: list[int], dials: int) -> None:
     """One message: the first process with a handle on it, the listening sockets in the order of their gates, then those
     to connect with. This process keeps none.
     """
@@ -177,7 +177,7 @@ def _hand_over(told: int, first: int, ports: list[int], dials: int) -> None:
     doors += [_unconnected() for _ in range(dials)]
     numbers = (handle, *(door.fileno() for door in doors))
     handed = b"".join(number.to_bytes(4, sys.byteorder) for number in numbers)
-    line = _socket.socket(fileno=os.dup(told))
+    line = _socket.socket(fileno=os.dup(status_fd))
     line.sendmsg([b'{"first": %d}\n' % first], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, handed)])
     line.close()
     os.close(handle)

@@ -25,7 +25,7 @@ class Line:
     def __init__(self, near: socket.socket, far: socket.socket) -> None:
         self._near = near
         self._far = far
-        self._heard = b""
+        self._on_output = b""
         self._first_handle: int | None = None
         self.far = far.fileno()
         self.first: int | None = None
@@ -105,7 +105,7 @@ class Line:
         return data, [socket.socket(fileno=number) for number in numbers]
 
     def _take_in(self, data: bytes) -> None:
-        *lines, self._heard = (self._heard + data).split(b"\n")
+        *lines, self._on_output = (self._on_output + data).split(b"\n")
         for line in filter(None, lines):
             result = json.loads(line)
             self.ran = self.ran or "exit-code" in result

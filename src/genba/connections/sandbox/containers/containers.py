@@ -27,7 +27,7 @@ from genba.connections.sandbox.containers.init_process import FirstProcess
 from genba.connections.sandbox.containers.landlock_program import landlock_program
 from genba.connections.sandbox.containers.mounts import Mount, mounts_of
 from genba.connections.sandbox.containers.script import BEGUN, MISSING, START, carried, first_script, script
-from genba.connections.sandbox.containers.seccomp import seccomp_words
+from genba.connections.sandbox.containers.seccomp import seccomp_args
 from genba.connections.sandbox.containers.watch import ContainerWatch
 from genba.connections.sandbox.watch import disk_of
 from genba.domain.errors import UnrecoverableError
@@ -39,8 +39,8 @@ _MARK = "GENBA_PROCESS_MARK"
 """Put by the one place that starts processes into the environment of the client, which hands it on."""
 _TEMPORARY_MB = 1024
 _MEGABYTE = 1024 * 1024
-_GATES_LIMITS = SandboxLimits(memory_mb=256, processes=64)
-_OF_THE_WALLS = 4
+_EGRESS_LIMITS = SandboxLimits(memory_mb=256, processes=64)
+_OVERHEAD_PROCESSES = 4
 """Processes that the walls themselves need."""
 _SIGNALS = range(129, 160)
 _LATE_LOOKS, _LATE_SECONDS = 8, 0.25
@@ -79,15 +79,15 @@ class ContainerSandbox:
         image = await image_of_the_user(self._client, spec.image) if spec.image else own
         label = ("--label", f"{engines.RUN}={spec.run}")
         egress_ports = await self._egress_ports(spec, traits, own, label)
-        words = (
+        args = (
             *(*label, "--label", f"{engines.GATES}={egress_ports.name}"),
-            *_walls(self._engine, traits, spec, spec.limits),
+            *_isolation(self._engine, traits, spec, spec.limits),
             *_user(self._engine, traits, egress_ports.name),
             *("--network", _network(egress_ports)),
-            *(word for mount in mounts_of(spec, with_system=not spec.image) for word in mount.words),
-            *_start_words(spec),
+            *(arg for mount in mounts_of(spec, with_system=not spec.image) for arg in mount.args),
+            *_start_args(spec),
         )
-        return ContainerHandle(spec, self._client, self._processes, egress_ports, words, image)
+        return ContainerHandle(spec, self._client, self._processes, egress_ports, args, image)
 
     async def _egress_ports(
         self, spec: SandboxSpec, traits: engines.Traits, image: str, label: tuple[str, ...]
@@ -96,8 +96,8 @@ class ContainerSandbox:
             return NoEgress()
         inside = ContainerEgress(self._client, spec.folder, label)
         try:
-            words = (*_walls(self._engine, traits, spec, _GATES_LIMITS), *_user(self._engine, traits, ""))
-            await inside.open(spec.egress_ports, words, image, spec.entry)
+            args = (*_isolation(self._engine, traits, spec, _EGRESS_LIMITS), *_user(self._engine, traits, ""))
+            await inside.open(spec.egress_ports, args, image, spec.entry)
         except BaseException:
             await asyncio.shield(inside.close())
             raise
@@ -113,14 +113,14 @@ class ContainerHandle:
         client: engines.Client,
         processes: Processes,
         egress_ports: ContainerEgress | NoEgress,
-        words: tuple[str, ...],
+        args: tuple[str, ...],
         image: str,
     ) -> None:
         self._spec = spec
         self._client = client
         self._processes = processes
         self._egress_ports = egress_ports
-        self._words = words
+        self._args = args
         self._image = image
         self._disk = disk_of(spec)
         self._running: list[str] = []
@@ -131,7 +131,7 @@ class ContainerHandle:
     def ports(self) -> Mapping[str, int]:
         return self._egress_ports.ports
 
-    async def run(self, command: Command, heard: OutputListener) -> Exit:
+    async def run(self, command: Command, on_output: OutputListener) -> Exit:
         name = f"genba-{secrets.token_hex(8)}"
         id_file = Path(self._spec.folder) / f"{name}.id"
         id_file.parent.mkdir(parents=True, exist_ok=True)
@@ -142,14 +142,14 @@ class ContainerHandle:
         guard = asyncio.create_task(self._guard(name, watch))
         try:
             began = time.monotonic()
-            words = self._container(command, name, id_file, first.token)
+            args = self._container(command, name, id_file, first.token)
             # A mark of its own: what carries the command's mark is ended with the command, and is asked no more.
-            if output := await first.begin(words, self._client.engine.environment, f"{command.mark}.{first.token}"):
+            if output := await first.begin(args, self._client.engine.environment, f"{command.mark}.{first.token}"):
                 seconds = time.monotonic() - began
                 return Exit(ending=Ending.CANNOT_START, code=127, stdout="", stderr=output, seconds=seconds)
-            ears = _Ears(heard, _token())
-            ended = await self._processes.run(self._inside(command, name, ears.token), ears)
-            result = await self._told(ended, ears, watch, first)
+            listener = _Listener(on_output, _token())
+            ended = await self._processes.run(self._inside(command, name, listener.token), listener)
+            result = await self._ended(ended, listener, watch, first)
             if command.mark in self._swept and result.code == 0 and result.ending is Ending.EXITED:
                 return msgspec.structs.replace(
                     result, code=-9
@@ -179,7 +179,7 @@ class ContainerHandle:
         """The words that start the container, with its first process alone."""
         return (
             *(*self._client.engine.argv, "run", "--interactive", "--name", name, "--cidfile", str(id_file)),
-            *("--label", f"{engines.MARK}={command.mark}", *self._words, "--env", _MARK),
+            *("--label", f"{engines.MARK}={command.mark}", *self._args, "--env", _MARK),
             *("--entrypoint", "/bin/sh", self._image, "-c", first_script(token)),
         )
 
@@ -200,7 +200,7 @@ class ContainerHandle:
         )
         argv = (
             *(*engine.argv, "exec", "--interactive", "--workdir", command.workdir),
-            *(word for variable in (_MARK, *variables) for word in ("--env", variable)),
+            *(arg for variable in (_MARK, *variables) for arg in ("--env", variable)),
             *(name, "/bin/sh", "-c", shell, "sh", *command.argv),
         )
         environment = {**engine.environment, **variables}
@@ -211,16 +211,16 @@ class ContainerHandle:
         await watch.guard()
         await self._client.remove(name)
 
-    async def _told(self, ended: Exit, ears: "_Ears", watch: ContainerWatch, first: FirstProcess) -> Exit:
+    async def _ended(self, ended: Exit, listener: "_Listener", watch: ContainerWatch, first: FirstProcess) -> Exit:
         """The end of the command, told as if it had been an ordinary process."""
-        stderr = ears.without_token(ended.stderr)
-        ears.read(ended.stderr)
+        stderr = listener.without_token(ended.stderr)
+        listener.read(ended.stderr)
         if ended.ending is Ending.CANNOT_START:
             return ended
-        if ears.missing:
+        if listener.missing:
             place = f"in the image {self._image}" if self._spec.image else "behind the walls"
-            return _cannot_start(ended, f"{ears.missing}: not found {place}")
-        if watch.found is None and ended.ending is Ending.EXITED and not ears.begun:
+            return _cannot_start(ended, f"{listener.missing}: not found {place}")
+        if watch.found is None and ended.ending is Ending.EXITED and not listener.begun:
             return _cannot_start(
                 ended, stderr.strip() or f"{self._client.engine.kind} could not start it (exit code {ended.code})"
             )
@@ -245,23 +245,23 @@ def _token() -> str:
     return f"genba-walls-{secrets.token_hex(8)}"
 
 
-class _Ears:
+class _Listener:
     """Passes on what is said, and keeps to itself what is said before the command begins."""
 
-    def __init__(self, heard: OutputListener, token: str) -> None:
+    def __init__(self, on_output: OutputListener, token: str) -> None:
         self.token = token
         self.missing = ""
         self.begun = False
-        self._heard = heard
+        self._on_output = on_output
 
     def __call__(self, stream: str, text: str) -> None:
         if stream != "stderr" or self.token not in text:
-            self._heard(stream, text)
+            self._on_output(stream, text)
             return
         self.read(text)  # at once: of what is said at length, the end is kept, and not the beginning
         others = [line for line in text.split("\n") if not line.startswith(self.token)]
         if others:
-            self._heard(stream, "\n".join(others))
+            self._on_output(stream, "\n".join(others))
 
     def read(self, stderr: str) -> None:
         """What the first process of the container has reported, by the end of the command."""
@@ -271,17 +271,17 @@ class _Ears:
 
     def _note(self, line: str) -> None:
         match line.split(" ", 2)[1:]:
-            case [word, tool] if word == MISSING:
+            case [kind, tool] if kind == MISSING:
                 self.missing = tool
-            case [word] if word == BEGUN:
+            case [kind] if kind == BEGUN:
                 self.begun = True
 
     def without_token(self, stderr: str) -> str:
         return re.sub(rf"\n?{self.token}[^\n]*\n", "", stderr)
 
 
-def _cannot_start(ended: Exit, said: str) -> Exit:
-    return Exit(ending=Ending.CANNOT_START, code=127, stdout=ended.stdout, stderr=said, seconds=ended.seconds)
+def _cannot_start(ended: Exit, stderr: str) -> Exit:
+    return Exit(ending=Ending.CANNOT_START, code=127, stdout=ended.stdout, stderr=stderr, seconds=ended.seconds)
 
 
 def _closes_proc(spec: SandboxSpec) -> bool:
@@ -289,7 +289,7 @@ def _closes_proc(spec: SandboxSpec) -> bool:
     return not spec.allow_ptrace and landlock_program(os.uname().machine) is not None
 
 
-def _start_words(spec: SandboxSpec) -> tuple[str, ...]:
+def _start_args(spec: SandboxSpec) -> tuple[str, ...]:
     """The mount of the program that takes that right."""
     program = landlock_program(os.uname().machine)
     if program is None or not _closes_proc(spec):
@@ -297,7 +297,7 @@ def _start_words(spec: SandboxSpec) -> tuple[str, ...]:
     file = Path(spec.folder) / "start"
     file.parent.mkdir(parents=True, exist_ok=True)
     put(file, program, mode=0o700)
-    return Mount(str(file), START, False).words
+    return Mount(str(file), START, False).args
 
 
 def _needs_gates(spec: SandboxSpec) -> bool:
@@ -308,33 +308,35 @@ def _network(egress_ports: ContainerEgress | NoEgress) -> str:
     return f"container:{egress_ports.name}" if isinstance(egress_ports, ContainerEgress) else "none"
 
 
-def _walls(engine: engines.Engine, traits: engines.Traits, spec: SandboxSpec, limits: SandboxLimits) -> tuple[str, ...]:
+def _isolation(
+    engine: engines.Engine, traits: engines.Traits, spec: SandboxSpec, limits: SandboxLimits
+) -> tuple[str, ...]:
     """What every container of a cell has, whatever it is for."""
     size = min(limits.disk_mb or _TEMPORARY_MB, _TEMPORARY_MB)
-    words = [*engine.run_options, "--pull", "never", "--log-driver", "none", "--read-only"]
+    args = [*engine.run_options, "--pull", "never", "--log-driver", "none", "--read-only"]
     for place in ("/tmp", "/var/tmp", "/run"):  # noqa: S108  (a file system of the container's own)
-        words += ["--tmpfs", f"{place}:rw,exec,nosuid,nodev,mode=1777,size={size}m"]
-    words += ["--shm-size", f"{size}m", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
-    words += seccomp_words(spec.folder, spec.allow_ptrace)
+        args += ["--tmpfs", f"{place}:rw,exec,nosuid,nodev,mode=1777,size={size}m"]
+    args += ["--shm-size", f"{size}m", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
+    args += seccomp_args(spec.folder, spec.allow_ptrace)
     if _SELINUX.exists():
-        words += ["--security-opt", "label=disable"]
+        args += ["--security-opt", "label=disable"]
     if engine.kind is SandboxKind.PODMAN:
-        words += ["--security-opt", "mask=/proc/pressure"]
-        words += ["--http-proxy=false", "--read-only-tmpfs=false"]
+        args += ["--security-opt", "mask=/proc/pressure"]
+        args += ["--http-proxy=false", "--read-only-tmpfs=false"]
     if limits.memory_mb is not None:
-        words += ["--memory", f"{limits.memory_mb}m", "--memory-swap", f"{limits.memory_mb}m"]
+        args += ["--memory", f"{limits.memory_mb}m", "--memory-swap", f"{limits.memory_mb}m"]
     if limits.disk_mb is not None and not any("fsize=" in option for option in engine.run_options):
         most_bytes = (limits.disk_mb + limits.disk_mb // 4 + 1) * _MEGABYTE  # the watch names what passes the limit
-        words += ["--ulimit", f"fsize={most_bytes}:{most_bytes}"]
+        args += ["--ulimit", f"fsize={most_bytes}:{most_bytes}"]
     if limits.processes is not None:
-        words += ["--pids-limit", str(limits.processes)]
+        args += ["--pids-limit", str(limits.processes)]
     if limits.processes is not None and engine.kind is SandboxKind.PODMAN and traits.rootless:
         # Where a user may not make control groups this is all that holds; above the limit, so that the watch sees it.
-        most = limits.processes + limits.processes // 4 + _OF_THE_WALLS
-        words += ["--ulimit", f"nproc={most}:{most}"]
+        most = limits.processes + limits.processes // 4 + _OVERHEAD_PROCESSES
+        args += ["--ulimit", f"nproc={most}:{most}"]
     if limits.cpus is not None:
-        words += ["--cpus", f"{min(limits.cpus, os.cpu_count() or 1):.2f}"]
-    return tuple(words)
+        args += ["--cpus", f"{min(limits.cpus, os.cpu_count() or 1):.2f}"]
+    return tuple(args)
 
 
 def _user(engine: engines.Engine, traits: engines.Traits, egress_ports: str) -> tuple[str, ...]:

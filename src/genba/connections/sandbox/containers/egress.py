@@ -88,9 +88,9 @@ class ContainerEgress:
         self._folder = tempfile.mkdtemp(prefix="gates-", dir=folder)
 
     async def open(
-        self, egress_ports: tuple[EgressPort, ...], words: tuple[str, ...], image: str, entry: Entry | None = None
+        self, egress_ports: tuple[EgressPort, ...], args: tuple[str, ...], image: str, entry: Entry | None = None
     ) -> None:
-        """`words` are the walls that every container of the cell has. Returns when all ports are open."""
+        """`args` are the walls that every container of the cell has. Returns when all ports are open."""
         alive = asyncio.Event()
 
         async def lifeline(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
@@ -107,8 +107,8 @@ class ContainerEgress:
         mounts += (Mount(str(_FORWARDER), "/forwarder.py", False), Mount(self._folder, _INSIDE, False))
         self._holder = asyncio.create_task(
             self._client.hold(
-                *("run", "--rm", "--name", self.name, *self._label, *words, "--network", "none"),
-                *(word for mount in mounts for word in mount.words),
+                *("run", "--rm", "--name", self.name, *self._label, *args, "--network", "none"),
+                *(arg for mount in mounts for arg in mount.args),
                 *("--entrypoint", python, image, "-I", "-S", "/forwarder.py", _INSIDE),
                 *((_DIAL,) if entry is not None else ()),
                 *(str(egress_port.port) for egress_port in egress_ports),

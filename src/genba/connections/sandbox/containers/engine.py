@@ -105,10 +105,10 @@ def problem(engine: Engine) -> str:
     return f"{name} cannot be reached: {_last_line(output)}; start it: {_START[engine.kind]}"
 
 
-def _complaints(told: bytes) -> list[str]:
+def _complaints(output: bytes) -> list[str]:
     """Docker's client answers for itself, with exit code 0, when there is nobody behind it."""
     try:
-        answer = json.loads(told)
+        answer = json.loads(output)
     except ValueError:
         return []
     return list(answer.get("ServerErrors") or []) if isinstance(answer, dict) else []
@@ -122,16 +122,16 @@ class Client:
         self._processes = processes
         self._traits: Traits | None = None
 
-    async def ask(self, *words: str) -> Exit:
-        return await self._run(words, _PATIENCE_SECONDS)
+    async def ask(self, *args: str) -> Exit:
+        return await self._run(args, _PATIENCE_SECONDS)
 
-    async def hold(self, *words: str) -> Exit:
+    async def hold(self, *args: str) -> Exit:
         """Ask for something that lasts; returns when it has ended."""
-        return await self._run(words, _FOR_EVER_SECONDS)
+        return await self._run(args, _FOR_EVER_SECONDS)
 
-    async def _run(self, words: tuple[str, ...], patience: float) -> Exit:
+    async def _run(self, args: tuple[str, ...], patience: float) -> Exit:
         command = Command(
-            argv=(*self.engine.argv, *words),
+            argv=(*self.engine.argv, *args),
             workdir="/",
             environment=self.engine.environment,
             timeout_seconds=patience,
@@ -140,16 +140,16 @@ class Client:
         )
         return await self._processes.run(command, _unheard)
 
-    async def told(self, *words: str) -> str:
+    async def output(self, *args: str) -> str:
         """The answer, or an error with the engine's own words."""
-        asked = await self.ask(*words)
+        asked = await self.ask(*args)
         if asked.ending is Ending.EXITED and asked.code == 0:
             return asked.stdout.strip()
         name = self.engine.kind.value
         if asked.ending is Ending.CANNOT_START:
             raise UnrecoverableError(f"{name} is not installed", hint=self.engine.install)
         raise AgentUnavailable(
-            f"{name} {words[0]} failed: {_last_line(asked.stderr) or asked.ending}", hint=f"{name} info"
+            f"{name} {args[0]} failed: {_last_line(asked.stderr) or asked.ending}", hint=f"{name} info"
         )
 
     async def traits(self) -> Traits:
@@ -158,7 +158,7 @@ class Client:
             if self.engine.kind is SandboxKind.PODMAN:
                 self._traits = Traits(rootless=os.geteuid() != 0)
             else:
-                output = await self.told("info", "--format", "{{json .SecurityOptions}}")
+                output = await self.output("info", "--format", "{{json .SecurityOptions}}")
                 self._traits = Traits(rootless="name=rootless" in output, remaps_users="name=userns" in output)
         return self._traits
 
@@ -179,7 +179,7 @@ class Client:
             asked = await self.ask("rm", "--force", "--volumes", *at_once, name)
             if asked.code == 0 or "no such container" in asked.stderr.lower() or not await self.is_there(name):
                 return
-            if not any(word in asked.stderr for word in _UNDER_WAY) or time.monotonic() > deadline:
+            if not any(phrase in asked.stderr for phrase in _UNDER_WAY) or time.monotonic() > deadline:
                 raise AgentUnavailable(
                     f"a container could not be ended: {_last_line(asked.stderr)}",
                     hint=f"{self.engine.kind.value} rm --force {name}",
@@ -189,7 +189,7 @@ class Client:
     async def marked(self, mark: str) -> dict[str, str]:
         """All containers with a mark, also those that have ended: the id of each, and the name of its gates."""
         egress_ports = f'index .Labels "{GATES}"' if self.engine.kind is SandboxKind.PODMAN else f'.Label "{GATES}"'
-        words = (
+        args = (
             "--all",
             "--no-trunc",
             "--filter",
@@ -197,7 +197,7 @@ class Client:
             "--format",
             "{{.ID}} {{" + egress_ports + "}}",
         )
-        lines = (await self.told("ps", *words)).splitlines()
+        lines = (await self.output("ps", *args)).splitlines()
         return {line.split(" ")[0]: line.partition(" ")[2].strip() for line in lines}
 
 

@@ -35,7 +35,7 @@ async def image_of_the_host(client: Client) -> str:
             with tempfile.NamedTemporaryFile(prefix="genba-walls-", suffix=".tar") as file:
                 file.write(content)
                 file.flush()
-                await client.told("import", file.name, name)
+                await client.output("import", file.name, name)
     return name
 
 

@@ -78,13 +78,13 @@ class FirstProcess:
 
     def _hear(self, line: bytes) -> None:
         match line.decode(errors="replace").split(" "):
-            case [self.token, word]:
-                if word == READY:
+            case [self.token, arg]:
+                if arg == READY:
                     self._ready.set()
-                elif word == COUNTED:
+                elif arg == COUNTED:
                     self._counted.set()
                 else:
-                    self._limits.append(word)
+                    self._limits.append(arg)
 
 
 def _unheard(_stream: str, _line: str) -> None:

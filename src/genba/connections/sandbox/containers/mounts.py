@@ -21,7 +21,7 @@ class Mount(msgspec.Struct, frozen=True):
     writable: bool
 
     @property
-    def words(self) -> tuple[str, str]:
+    def args(self) -> tuple[str, str]:
         fields = ["type=bind", f"source={self.source}", f"target={self.target}"]
         line = io.StringIO()
         csv.writer(line, lineterminator="").writerow(fields if self.writable else [*fields, "readonly"])

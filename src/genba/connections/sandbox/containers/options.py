@@ -53,19 +53,19 @@ def sorted_options(
 
 def _pairs(options: tuple[str, ...], where: str, *, of_the_user: bool) -> Iterator[tuple[str, str]]:
     """Options with their values: all of them have one, so that no word can be taken for anything else."""
-    words = iter(options)
-    for word in words:
-        name, has_value, value = word.partition("=")
+    args = iter(options)
+    for arg in args:
+        name, has_value, value = arg.partition("=")
         pattern = _OF_ANYBODY.get(name)
         if pattern is None and not (of_the_user and name in _OF_PODMAN):
             raise _refused(f"{name[:80]} is not an option that {where} may name", where)
         if not has_value:
-            value = next(words, "")
+            value = next(args, "")
         free = of_the_user and name in _OF_PODMAN
         if not value or value.startswith("-") or not (free or re.fullmatch(pattern or "", value)):
             raise _refused(f"{name} in {where} does not take the value {value[:80]!r}", where)
         yield name, value
 
 
-def _refused(said: str, where: str) -> UnrecoverableError:
-    return UnrecoverableError(said, hint=f"take it out of {where}; allowed are {', '.join(sorted(_OF_ANYBODY))}")
+def _refused(message: str, where: str) -> UnrecoverableError:
+    return UnrecoverableError(message, hint=f"take it out of {where}; allowed are {', '.join(sorted(_OF_ANYBODY))}")

@@ -16,7 +16,7 @@ _ARCHITECTURES = {"x86_64": "SCMP_ARCH_X86_64", "aarch64": "SCMP_ARCH_AARCH64"}
 _LOWER_HALF = 0xFFFFFFFF
 
 
-def seccomp_words(folder: str, allow_ptrace: bool) -> tuple[str, ...]:
+def seccomp_args(folder: str, allow_ptrace: bool) -> tuple[str, ...]:
     """The option that names the list, which is written into the folder."""
     file = Path(folder) / "seccomp.json"
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -60,9 +60,9 @@ class ContainerWatch:
         finally:
             guarding.cancel()
 
-    async def last_look(self, told: Sequence[str]) -> Violation | None:
-        """What was passed shortly before the end counts too; `told` are the limits that were seen from inside."""
-        for kind in told:
+    async def last_look(self, output: Sequence[str]) -> Violation | None:
+        """What was passed shortly before the end counts too; `output` are the limits that were seen from inside."""
+        for kind in output:
             if self._watch.found is None and kind in self._wanted:
                 return violation(kind, self._limits)
         await self._watch.last_look()
