@@ -14,9 +14,9 @@ from genba.connections.git.worktrees.worktrees import GitWorkingTrees
 from genba.connections.processes.supervisor import ProcessSupervisor
 from genba.connections.sandbox.bubblewrap.bubblewrap import BubblewrapSandbox
 from genba.domain.sessions.workspaces import Workspace
+from tests.bubblewrap import needs_bubblewrap
 from tests.git.conftest import Floor
 from tests.project import Project, until
-from tests.walls import needs_bubblewrap
 
 LARGE = 30
 COMMIT = "git add -A && git commit -qm 'Some work'"

@@ -53,7 +53,7 @@ def command(project: Project, line: str, **runner: Any) -> None:
 
 def decisions(project: Project) -> dict[str, str]:
     """What was asked of the gates, and what became of it."""
-    return {event["target"]: event["verdict"] for event in project.events() if event["event"] == "gate_used"}
+    return {event["target"]: event["verdict"] for event in project.events() if event["event"] == "egress_used"}
 
 
 def test_an_agent_chooses_its_kind_of_walls(sandboxed: Project) -> None:
@@ -377,7 +377,7 @@ def test_an_agent_keeps_only_so_many_processors_busy(sandboxed: Project, where: 
         settings(sandboxed, sandbox={"limits": {"cpus": 0.25}})
     command(sandboxed, f"{burn} && {COMMIT}", **({"sandbox": {"limits": {"cpus": 0.25}}} if where == "agent" else {}))
     began = time.monotonic()
-    assert walled.run("worker")["outcome"] == "completed"
+    assert sandboxed.run("worker")["outcome"] == "completed"
     assert time.monotonic() - began > 1.5
 
 

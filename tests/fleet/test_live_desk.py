@@ -25,7 +25,7 @@ from genba.execution.loop.journal_steps import PlainSteps
 from genba.wiring.project.project_context import ProjectContext
 from genba.wiring.sessions.live_segments import Answering, DressedPart, LiveParts
 from genba.wiring.sessions.provider_pauses import ProviderGate
-from genba.wiring.sessions.supervisor import nursery_of
+from genba.wiring.sessions.supervisor import fork_server_of
 from tests.doubles.workflow_conformance import DeskSuite
 from tests.project import TESTER, Project
 

@@ -14,8 +14,8 @@ from genba.connections.sandbox.bubblewrap.bubblewrap import BubblewrapSandbox
 from genba.domain.processes import Command, Exit
 from genba.domain.sessions.sandbox import SandboxSpec
 from genba.domain.sessions.workspaces import Workspace, WorkspaceRequest
+from tests.bubblewrap import needs_bubblewrap
 from tests.project import Project
-from tests.walls import needs_bubblewrap
 
 AGENT = "worker"
 

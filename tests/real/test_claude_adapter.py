@@ -21,6 +21,7 @@ from genba.domain.sessions.outcomes import PermissionMode
 from genba.domain.sessions.replies import AgentSession, Reply
 from genba.domain.sessions.sandbox import EgressPort, SandboxSpec
 from genba.testing.conformance import AgentAdapterSuite, an_ask
+from tests.bubblewrap import needs_bubblewrap
 from tests.project import until
 from tests.real import orchard as orchard_program
 from tests.real.orchard import orchard
@@ -38,7 +39,6 @@ from tests.standins.model_server import (
     Turn,
     Write,
 )
-from tests.walls import needs_bubblewrap
 
 KEY = "sk-ant-not-a-real-key"
 PATIENCE = 120.0

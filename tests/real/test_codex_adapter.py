@@ -15,9 +15,9 @@ from genba.domain.ports import AgentAdapter
 from genba.domain.sessions.outcomes import PermissionMode
 from genba.domain.sessions.replies import AgentSession
 from genba.testing.conformance import AgentAdapterSuite
+from tests.bubblewrap import needs_bubblewrap
 from tests.real.tool_places import KEY, TOOLS_BY_STDIN, ToolPlace
 from tests.standins.model_server import Answer, Call, Cut, Fail, Hang, ModelServer, Run, Say, Turn
-from tests.walls import needs_bubblewrap
 
 SCHEMA = {
     "type": "object",

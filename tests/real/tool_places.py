@@ -19,8 +19,8 @@ from genba.domain.ports import AgentInstance, Processes
 from genba.domain.sessions.replies import AgentSession, Ask, Reply
 from genba.domain.sessions.sandbox import EgressPort, SandboxSpec
 from genba.testing.conformance import an_ask
+from tests.bubblewrap import needs_bubblewrap
 from tests.standins.model_server import ModelServer, Request, Run, Say, Turn
-from tests.walls import needs_bubblewrap
 
 KEY = "sk-not-a-real-key"
 
@@ -87,7 +87,7 @@ class ToolPlace:
         """Put real walls around the instance, with the model behind a gate. Call it when the model has its script."""
         needs_bubblewrap()
         sandbox = BubblewrapSandbox(ProcessSupervisor())
-        for name in ("home", "asks", "walls"):
+        for name in ("home", "asks", "sandbox"):
             (self.folder / name).mkdir()
         session = self.session
         spec = SandboxSpec(

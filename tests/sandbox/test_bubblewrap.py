@@ -32,7 +32,7 @@ from genba.testing.sandbox_conformance import (
     until_gone,
 )
 from genba.testing.sandbox_integrity import IntegritySuite
-from tests.walls import needs_bubblewrap
+from tests.bubblewrap import needs_bubblewrap
 
 
 @pytest.fixture

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 import pytest
 
 from genba.domain.sessions.sandbox import SandboxKind
+from tests.bubblewrap import needs_bubblewrap
 from tests.project import Project
 from tests.sandbox.engines import engine_of
 from tests.sandbox.hostile_runs import HostileRunSuite, settle
-from tests.walls import needs_bubblewrap
 
 
 class TestBubblewrap(HostileRunSuite):
     @pytest.fixture
-    def walled(self, project: Project) -> Project:
+    def sandboxed(self, project: Project) -> Project:
         needs_bubblewrap()
         settle(project, kind="bubblewrap")
         return project

@@ -47,7 +47,7 @@ from genba.wiring.sessions.agent_pool import ProjectAgentPool
 from genba.wiring.sessions.live_segments import LiveParts
 from genba.wiring.sessions.provider_pauses import ProviderGate
 from genba.wiring.sessions.session_sharing import SessionSharing
-from genba.wiring.sessions.supervisor import nursery_of
+from genba.wiring.sessions.supervisor import fork_server_of
 from genba.wiring.verification.verifier import sweep_checkouts
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from genba.connections.processes.environment import passed_on
 from genba.connections.secrets.scanner import GitSecretScanner
 from genba.definitions.project.sandbox_section import AgentEnvironment, AgentSandbox, MaximumLimits, SandboxSettings
 from genba.definitions.project.sandbox_section import quarters as quarters_of
-from genba.domain.goals.goal import Words
+from genba.domain.goals.goal import CommandLine
 from genba.domain.ports import GoalRunner, Processes, Sandbox
 from genba.domain.processes import is_of_one_process, service_mark
 from genba.domain.sessions.sandbox import SandboxKind

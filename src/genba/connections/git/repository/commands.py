@@ -15,9 +15,9 @@ from typing import IO, TYPE_CHECKING
 
 from genba.connections.git.repository.commit_writer import SETTINGS, Writing, write_commit
 from genba.connections.git.repository.environment import LOCAL_SECONDS, REMOTE_SECONDS, host_environment
-from genba.connections.git.repository.git_errors import telling_line, verb
+from genba.connections.git.repository.git_errors import error_line, verb
 from genba.connections.git.repository.object_cache import Memory
-from genba.connections.git.repository.run_process import Said, answer, answer_bytes, code_of, ended_in_time
+from genba.connections.git.repository.run_process import Output, answer, answer_bytes, code_of, ended_in_time
 from genba.connections.git.worktrees.overlay_mount import mounted, read_overlay
 from genba.connections.git.worktrees.status_cache import Stillness
 from genba.connections.own_processes import own_environment

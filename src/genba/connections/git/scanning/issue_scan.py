@@ -333,7 +333,7 @@ def _records(chunks: Iterator[bytes]) -> Iterator[tuple[bytes, bytes]]:
 def _read_base(found: Scanned, chunks: Iterator[bytes]) -> None:
     """All commits of the base, a hundred thousand of them: what most say, and nothing else, is read at once."""
     on_base, ours, hours, within = found.on_base, _OURS.fullmatch, Hours(), WITHIN
-    for whole in _lists(pieces):
+    for whole in _lists(chunks):
         for record in whole:
             if b"#" in record or b"everts" in record or b"\nMerge" in record:
                 head, _, message = record.partition(b"\n")
