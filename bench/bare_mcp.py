@@ -8,7 +8,7 @@ from typing import TypedDict
 import uvicorn
 from mcp.server import MCPServer
 
-SCHEMA = "CREATE TABLE seats (token TEXT PRIMARY KEY, action TEXT, instruction TEXT)"
+SCHEMA = "CREATE TABLE agent_connections (token TEXT PRIMARY KEY, action TEXT, instruction TEXT)"
 
 
 class Told(TypedDict):
@@ -23,7 +23,9 @@ def main(path: str) -> None:
     @server.tool()
     async def get_next_action(session_token: str) -> Told:
         """What to do next."""
-        found = rows.execute("SELECT action, instruction FROM seats WHERE token = ?", (session_token,)).fetchone()
+        found = rows.execute(
+            "SELECT action, instruction FROM agent_connections WHERE token = ?", (session_token,)
+        ).fetchone()
         return Told(action=found[0], instruction=found[1])
 
     app = server.streamable_http_app(stateless_http=True, json_response=True)

@@ -228,8 +228,8 @@ async def _asked(board: Blackboard) -> float:
     service = WorkflowService(workflow, fleet, ScriptedDesk(fleet), settings, board.store.project, {}, tuple)
     run = "worker-1-1-bench"
     fleet.start(SegmentOrder(run=run, task=1, agent="worker", attempt=1), executor="bench")
-    seated = await service.authenticate(Caller(token=await RunWorkflow(workflow).credential(run)))
-    caller, times = Caller(token=seated.session_token), []
+    connected = await service.authenticate(Caller(token=await RunWorkflow(workflow).credential(run)))
+    caller, times = Caller(token=connected.session_token), []
     await service.get_next_action(caller)
     for _ in range(ASKED):
         board.comment(2, "A word about it.", HUMAN)

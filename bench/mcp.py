@@ -50,7 +50,7 @@ def rows() -> list[Row]:
     with tempfile.TemporaryDirectory(prefix="genba-bench-") as folder:
         ground = Path(folder)
         root = _repository(ground)
-        tokens = asyncio.run(_seated(root, max(AT_ONCE)))
+        tokens = asyncio.run(_connected(root, max(AT_ONCE)))
         _bare_rows(ground / "bare.db", tokens)
         genba = [str(BIN / "genba"), "mcp", "--http", "--port", "0"]
         bare = [sys.executable, "-m", "bench.bare_mcp", str(ground / "bare.db")]
@@ -113,7 +113,7 @@ def _repository(folder: Path) -> Path:
     return root
 
 
-async def _seated(root: Path, count: int) -> list[str]:
+async def _connected(root: Path, count: int) -> list[str]:
     """Sessions at work, each with an instance that has authenticated: their tokens."""
     with Blackboard.open(str(root / ".genba" / "genba.db"), root.name) as board:
         fleet, workflow = FleetBoard(board), WorkflowBoard(board)
@@ -124,8 +124,8 @@ async def _seated(root: Path, count: int) -> list[str]:
             board.add(TaskDraft(title=f"task {number}", number=number), Actor(ActorKind.HUMAN, "bench"))
             run = f"writer-{number}-1-bench"
             fleet.start(SegmentOrder(run=run, task=number, agent="writer", attempt=1), executor="bench")
-            seated = await service.authenticate(Caller(token=await runs.credential(run)))
-            tokens.append(seated.session_token)
+            connected = await service.authenticate(Caller(token=await runs.credential(run)))
+            tokens.append(connected.session_token)
         await service.settle()
         service.close()
     return tokens
@@ -136,5 +136,5 @@ def _bare_rows(path: Path, tokens: list[str]) -> None:
     rows = [(token, "get_task", result) for token in tokens]
     with sqlite3.connect(path) as connection:
         connection.execute(SCHEMA)
-        connection.executemany("INSERT INTO seats VALUES (?, ?, ?)", rows)
+        connection.executemany("INSERT INTO agent_connections VALUES (?, ?, ?)", rows)
     connection.close()

@@ -1,7 +1,7 @@
 """An orchestrator that finds nothing to do, in a process of its own, opened as `genba work` opens it.
 
 Usage, in the repository: `python -m bench.ticks ROUNDS` prints what each look took of the processor, in seconds;
-`python -m bench.ticks idle` works until it is told to park, and prints how often it looked.
+`python -m bench.ticks idle` works until it is told to suspend, and prints how often it looked.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ async def idle() -> dict[str, object]:
             heard(field)
 
         fleet.orchestrator.looked = counted
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, fleet.park)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, fleet.suspend)
         print("open", flush=True)
         await fleet.work()
     context.close()

@@ -143,7 +143,7 @@ def _fleet(workers: int) -> Iterator[tuple[Ground, int]]:
             until(lambda: "workers" in log.read_text("utf-8"))
             yield ground, process.pid
         finally:
-            process.send_signal(signal.SIGTERM)  # it parks its agents
+            process.send_signal(signal.SIGTERM)  # it suspends its agents
             process.wait()
             wait_for_all()
 

@@ -120,7 +120,7 @@ def test_in_a_terminal_the_run_is_drawn_live(project: Project) -> None:
         words, cwd=project.root, env=environment, capture_output=True, text=True, check=True, timeout=60
     )
 
-    assert "ctrl-c parks it" in done.stdout
+    assert "ctrl-c suspends it" in done.stdout
     assert "thinking" in done.stdout
     assert "completed · 1 iteration" in done.stdout
 

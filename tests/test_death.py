@@ -130,12 +130,12 @@ def test_a_new_run_on_the_branch_of_a_dead_one_ends_what_that_left_running(proje
     assert _marked(dead) == []
 
 
-def test_ctrl_c_parks_a_run(project: Project, tmp_path: Path) -> None:
+def test_ctrl_c_suspend_a_run(project: Project, tmp_path: Path) -> None:
     _three_step_agent(project, tmp_path, "implement")
-    parked = _start(project, "worker")
+    suspended = _start(project, "worker")
     until((tmp_path / "seen").exists)
-    parked.send_signal(signal.SIGINT)
-    assert parked.wait(90) == 1
+    suspended.send_signal(signal.SIGINT)
+    assert suspended.wait(90) == 1
     run = _newest_run(project)
 
     assert _marked(run) == []

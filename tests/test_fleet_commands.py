@@ -452,7 +452,7 @@ def test_sessions_tell_who_tried_what_and_what_they_wait_for(project: Project) -
 
 
 @pytest.mark.parametrize("leaves", [True, False], ids=["it left", "it was killed"])
-def test_a_session_whose_executor_has_gone_is_parked(project: Project, leaves: bool) -> None:
+def test_a_session_whose_executor_has_gone_is_suspended(project: Project, leaves: bool) -> None:
     project.issue(1, "Mend the till")
     started(project)
     with fleet(project) as board:
@@ -461,14 +461,14 @@ def test_a_session_whose_executor_has_gone_is_parked(project: Project, leaves: b
         assert "◐ running  #1 Mend the till" in project.genba("sessions", check=0).out
     if leaves:
         with fleet(project) as board:
-            board.leave("laptop", "parked")
+            board.leave("laptop", "suspended")
 
     result = project.genba("sessions", check=0)
 
-    assert "■ parked  #1 Mend the till" in result.out
+    assert "■ suspended  #1 Mend the till" in result.out
     assert "laptop has ended" in result.out
-    assert "hint: genba work   goes on with what is parked" in result.err
-    assert project.genba("sessions", "1", "--json", check=0).json[0]["status"] == "parked"
+    assert "hint: genba work   goes on with what is suspended" in result.err
+    assert project.genba("sessions", "1", "--json", check=0).json[0]["status"] == "suspended"
 
 
 def test_all_sessions_are_listed_with_those_that_have_ended(project: Project) -> None:
@@ -612,21 +612,21 @@ SCRIPTED = textwrap.dedent("""
     class ScriptedFleet:
         def __init__(self, listener):
             self.listener = listener
-            self.parked = 0
+            self.suspended = 0
             self.ends = asyncio.Event()
 
         def picture(self):
             return FleetPicture(slots=1, workers=(WorkerPicture(task=1, title="a task"),))
 
-        def park(self):
-            self.parked += 1
+        def suspend(self):
+            self.suspended += 1
 
         async def work(self, *, until_empty):
             self.listener(FleetEvent(kind=FleetEventKind.STARTED, task=1, title="a task"))
-            # it parks as slowly as somebody reads what it says
+            # it suspends as slowly as somebody reads what it says
             await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
-            ended = Ended.PARKED if self.parked else Ended.EMPTY
-            return WorkSummary(ended=ended, parked=self.parked)
+            ended = Ended.PARKED if self.suspended else Ended.EMPTY
+            return WorkSummary(ended=ended, suspended=self.suspended)
 
     def open_fleet(listener):
         @contextlib.asynccontextmanager
@@ -664,23 +664,23 @@ def ended(process: "subprocess.Popen[str]") -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("word", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_ctrl_c_parks_once_and_stays_clean_however_often_it_is_pressed(tmp_path: Path, word: signal.Signals) -> None:
+def test_ctrl_c_suspend_once_and_stays_clean_however_often_it_is_pressed(tmp_path: Path, word: signal.Signals) -> None:
     process = begun(tmp_path)
     output = tmp_path / "said"
     until(lambda: "started" in output.read_text())
     process.send_signal(word)
     until(lambda: "1 session; everything is kept, and genba work goes on with it" in output.read_text())
     process.send_signal(signal.SIGINT)
-    until(lambda: output.read_text().count("still parking") == 1)
+    until(lambda: output.read_text().count("still suspending") == 1)
     process.send_signal(signal.SIGINT)
-    until(lambda: output.read_text().count("still parking") == 2)
+    until(lambda: output.read_text().count("still suspending") == 2)
 
     code, out = ended(process)
 
     closed, _, summary = out.partition("\n")
     assert (code, closed) == (0, "closed")
-    assert json.loads(summary)["parked"] == 1
-    assert "parked: 1 session, nothing is lost" in output.read_text()
+    assert json.loads(summary)["suspended"] == 1
+    assert "suspended: 1 session, nothing is lost" in output.read_text()
     assert "hint: genba work   goes on" in output.read_text()
     assert "Traceback" not in output.read_text()
 
@@ -694,11 +694,11 @@ def test_a_fleet_that_ends_by_itself_says_so(tmp_path: Path) -> None:
     assert "there was nothing to do" in (tmp_path / "said").read_text()
 
 
-def test_a_fleet_that_is_ended_while_it_opens_has_nothing_to_park(tmp_path: Path) -> None:
+def test_a_fleet_that_is_ended_while_it_opens_has_nothing_to_suspend(tmp_path: Path) -> None:
     process = begun(tmp_path, "slow")
     until(lambda: "it takes for ever to open" in (tmp_path / "said").read_text())
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=60)
-    assert (process.returncode, json.loads(out)["ended"]) == (0, "parked")
-    assert "parked: nothing was running" in (tmp_path / "said").read_text()
+    assert (process.returncode, json.loads(out)["ended"]) == (0, "suspended")
+    assert "suspended: nothing was running" in (tmp_path / "said").read_text()
     assert "Traceback" not in (tmp_path / "said").read_text()

@@ -226,7 +226,7 @@ shop · 3 of 4 workers busy · laptop                        12:41 m · 182.0k t
  ? #20 Mend the till             attempts: 3 attempts of 2 agents came to nothing. Shall it be trie…
       genba decisions show 20
 
- 4 merged · 4 done · 0 failed · 3 ready · 9 open · ctrl-c parks it
+ 4 merged · 4 done · 0 failed · 3 ready · 9 open · ctrl-c suspends it
 """)
 
 
@@ -254,7 +254,7 @@ shop · 3 of 4 workers busy · laptop    12:41 m · 182.0k tokens · $4.10 of $1
  ? #20 Mend the till             attempts: 3 attempts of 2 agents came to nothi…
       genba decisions show 20
 
- 4 merged · 4 done · 0 failed · 3 ready · 9 open · ctrl-c parks it
+ 4 merged · 4 done · 0 failed · 3 ready · 9 open · ctrl-c suspends it
 """)
 
 
@@ -264,13 +264,13 @@ shop · 0 of 2 workers busy · laptop                                           
 
  · idle × 2
 
- 0 merged · 0 done · 0 failed · 0 ready · 0 open · ctrl-c parks it
+ 0 merged · 0 done · 0 failed · 0 ready · 0 open · ctrl-c suspends it
 """)
 
 
-def test_a_fleet_that_parks() -> None:
-    parked = FleetView(slots=1, workers=WORKERS[:1], parking=True, paused="the project is paused  genba resume")
-    assert told(picture_lines(parked)) == snapshot("""\
+def test_a_fleet_that_suspend() -> None:
+    suspended = FleetView(slots=1, workers=WORKERS[:1], suspending=True, paused="the project is paused  genba resume")
+    assert told(picture_lines(suspended)) == snapshot("""\
 1 of 1 worker busy                                                                             0.0 s
 
  ◐ works  #12 Add login endpoint  iterator  implement 4/20  1:12 m  $0.41
@@ -278,7 +278,7 @@ def test_a_fleet_that_parks() -> None:
 
  ‖ paused  the project is paused   genba resume
 
- 0 merged · 0 done · 0 failed · 0 ready · 0 open · parking: everything is kept
+ 0 merged · 0 done · 0 failed · 0 ready · 0 open · suspending: everything is kept
 """)
 
 
@@ -389,9 +389,9 @@ def test_every_escalation_names_a_command(kind: EscalationKind) -> None:
         (WorkSummary(ended=WorkEndReason.EMPTY, failed=1), True, 1),
         (WorkSummary(ended=WorkEndReason.EMPTY, tasks=(TaskResult(task=1, status="waits"),)), True, 1),
         (SUMMARY, True, 1),
-        (WorkSummary(ended=WorkEndReason.PARKED, parked=2), True, 1),
-        (WorkSummary(ended=WorkEndReason.PARKED, parked=2), False, 0),
-        (WorkSummary(ended=WorkEndReason.STOPPED, parked=2), False, 0),
+        (WorkSummary(ended=WorkEndReason.SUSPENDED, suspended=2), True, 1),
+        (WorkSummary(ended=WorkEndReason.SUSPENDED, suspended=2), False, 0),
+        (WorkSummary(ended=WorkEndReason.STOPPED, suspended=2), False, 0),
         (WorkSummary(ended=WorkEndReason.BUDGET), True, 6),
         (WorkSummary(ended=WorkEndReason.BUDGET), False, 6),
     ],
@@ -407,9 +407,9 @@ def test_how_it_ended_is_one_sentence() -> None:
         WorkSummary(ended=WorkEndReason.EMPTY, tasks=(TaskResult(task=1), TaskResult(task=2, status="waits")), done=1),
         WorkSummary(ended=WorkEndReason.EMPTY, tasks=(TaskResult(task=1, status="failed"),), failed=1),
         SUMMARY,
-        WorkSummary(ended=WorkEndReason.PARKED),
-        WorkSummary(ended=WorkEndReason.PARKED, parked=1),
-        WorkSummary(ended=WorkEndReason.STOPPED, parked=3, detail="by ann"),
+        WorkSummary(ended=WorkEndReason.SUSPENDED),
+        WorkSummary(ended=WorkEndReason.SUSPENDED, suspended=1),
+        WorkSummary(ended=WorkEndReason.STOPPED, suspended=3, detail="by ann"),
         WorkSummary(ended=WorkEndReason.BUDGET, detail="$10.00 of today are spent"),
     ]
     assert told([ending_line(each) for each in endings]) == snapshot("""\
@@ -418,9 +418,9 @@ there was nothing to do
 nothing more can be done now: 1 task left
 the field is empty, 1 task failed
 nothing more can be done without you: 1 decision
-parked: nothing was running
-parked: 1 session, nothing is lost
-stopped (by ann): 3 sessions parked, nothing is lost
+suspended: nothing was running
+suspended: 1 session, nothing is lost
+stopped (by ann): 3 sessions suspended, nothing is lost
 a budget is used up: $10.00 of today are spent
 """)
 

@@ -103,7 +103,7 @@ async def test_a_rate_limit_waits_for_its_reset_and_costs_no_iteration(define: A
     assert table.clock.slept == [900]
 
 
-async def test_a_rate_limit_beyond_the_time_of_the_run_parks_it(define: Any) -> None:
+async def test_a_rate_limit_beyond_the_time_of_the_run_suspend_it(define: Any) -> None:
     table = Table(define(ONCE, limits={"wallTimeSeconds": 600}), RateLimited("later", retry_after=900))
 
     result = await table.run()

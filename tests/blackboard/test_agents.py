@@ -8,7 +8,7 @@ from genba.domain.errors import NotFoundError, StateConflictError, UsageError
 from genba.domain.tasks.task import TaskDraft
 from genba.domain.workflow.actions import Hierarchy, RegisteredAgent
 from tests.blackboard.acting import HUMAN
-from tests.blackboard.seating import at_work, begin, guest
+from tests.blackboard.connecting import at_work, begin, external_agent
 
 
 @pytest.fixture
@@ -67,20 +67,20 @@ def test_a_name_that_means_something_else_is_refused(workflow: WorkflowBoard, na
     assert workflow.agents() == ()
 
 
-def test_a_new_passkey_closes_the_seats_of_those_who_came_with_the_old_one(
+def test_a_new_passkey_closes_the_connections_of_those_who_came_with_the_old_one(
     board: Blackboard, workflow: WorkflowBoard
 ) -> None:
-    seat, (_, spawned) = guest(board, "writer"), at_work(board)
-    changed = workflow.set_passkey(seat.agent_id, "h2", HUMAN)
-    assert (changed.has_passkey, workflow.passkey_hash(seat.agent_id)) == (True, "h2")
-    closed, other = workflow.seat(seat.id), workflow.seat(spawned.id)
+    connection, (_, spawned) = external_agent(board, "writer"), at_work(board)
+    changed = workflow.set_passkey(connection.agent_id, "h2", HUMAN)
+    assert (changed.has_passkey, workflow.passkey_hash(connection.agent_id)) == (True, "h2")
+    closed, other = workflow.connection(connection.id), workflow.connection(spawned.id)
     assert closed is not None
     assert other is not None
-    assert (closed.seat.status, closed.seat.closed) == ("closed", "its passkey was changed")
-    assert other.seat.status == "active"
+    assert (closed.connection.status, closed.connection.closed) == ("closed", "its passkey was changed")
+    assert other.connection.status == "active"
 
-    workflow.set_passkey(seat.agent_id, "")
-    assert workflow.passkey_hash(seat.agent_id) == ""
+    workflow.set_passkey(connection.agent_id, "")
+    assert workflow.passkey_hash(connection.agent_id) == ""
     with pytest.raises(NotFoundError):
         workflow.set_passkey("agt_unknown", "h")
 

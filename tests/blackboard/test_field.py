@@ -192,8 +192,8 @@ def test_an_executor_comes_beats_leaves_and_comes_back(fleet: FleetBoard) -> Non
     (beating,) = fleet.executors()
     assert beating.heartbeat_at > first.heartbeat_at
     for _ in range(2):
-        fleet.leave("here", "parked")
-    assert fleet.field().executors[0].status == "parked"
+        fleet.leave("here", "suspended")
+    assert fleet.field().executors[0].status == "suspended"
     assert fleet.register(me).status == "live"
     with pytest.raises(UsageError):
         fleet.leave("here", "asleep")

@@ -55,7 +55,7 @@ def test_an_entry_is_taken_by_one_and_settled_once(board: Blackboard, fleet: Fle
     assert (merged.status, merged.landed, merged.over) == (EntryStatus.MERGED, "m1", "t0")
     assert merged.finished_at
     before = everything(board)
-    assert fleet.settle(entry.id, EntryStatus.RED, detail="late") == merged
+    assert fleet.settle(entry.id, EntryStatus.FAILED, detail="late") == merged
     assert everything(board) == before
     fleet.release([entry.id])
     assert fleet.entries() == []

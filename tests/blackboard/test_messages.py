@@ -14,7 +14,7 @@ from genba.domain.fleet.records import FleetSession, Purpose, SegmentEnd, Segmen
 from genba.domain.tasks.task import TaskDraft
 from genba.domain.workflow.actions import AgentConnection, BroadcastScope, ErrorCode, WorkflowError
 from tests.blackboard.acting import HUMAN, add, cancel
-from tests.blackboard.seating import at_work, guest, sit_down
+from tests.blackboard.connecting import at_work, external_agent, sit_down
 
 
 @pytest.fixture
@@ -58,10 +58,10 @@ def test_the_next_session_of_a_task_is_given_what_the_last_one_read(board: Black
     FleetBoard(board).end_part(SegmentEnd(run=working.run, part=1, outcome="failed"))
 
     order = SegmentOrder(run="the next one", task=working.task, agent="writer", attempt=2)
-    seat = sit_down(board, FleetBoard(board).start(order, executor="here"))
+    connection = sit_down(board, FleetBoard(board).start(order, executor="here"))
 
-    assert [one.content for one in workflow.messages(seat.id)] == ["use blue"]
-    assert workflow.messages(seat.id) == ()
+    assert [one.content for one in workflow.messages(connection.id)] == ["use blue"]
+    assert workflow.messages(connection.id) == ()
 
 
 def test_a_message_is_resolved_by_an_answer_or_by_the_end_of_its_task(
@@ -81,36 +81,36 @@ def test_a_message_is_resolved_by_an_answer_or_by_the_end_of_its_task(
 
 
 def test_notes_for_successors_are_no_messages(board: Blackboard, workflow: WorkflowBoard) -> None:
-    session, seat = at_work(board)
+    session, connection = at_work(board)
     FleetBoard(board).hand_over(session.task, session.run, "it was hard")
-    assert workflow.messages(seat.id) == ()
-    assert workflow.snapshot(seat.id).messages == 0
+    assert workflow.messages(connection.id) == ()
+    assert workflow.snapshot(connection.id).messages == 0
 
 
 def test_what_cannot_be_sent_is_refused(board: Blackboard, workflow: WorkflowBoard) -> None:
-    _, seat = at_work(board)
+    _, connection = at_work(board)
     ended, other = add(board), add(board)
     cancel(board, ended)
     with pytest.raises(StateConflictError, match="nobody would read it"):
-        workflow.send_message(seat.id, ended, "hello")
-    for sender, to in ((seat.id, 999), ("no-seat", other), (guest(board).id, other)):
+        workflow.send_message(connection.id, ended, "hello")
+    for sender, to in ((connection.id, 999), ("no-connection", other), (external_agent(board).id, other)):
         with pytest.raises(NotFoundError):
             workflow.send_message(sender, to, "hello")
     for content in ("", "a\0b"):
         with pytest.raises(UsageError):
-            workflow.send_message(seat.id, other, content)
+            workflow.send_message(connection.id, other, content)
         with pytest.raises(UsageError):
-            workflow.broadcast(seat.id, content, BroadcastScope.PROJECT)
-    assert workflow.messages(guest(board).id) == ()
+            workflow.broadcast(connection.id, content, BroadcastScope.PROJECT)
+    assert workflow.messages(external_agent(board).id) == ()
 
 
 def test_whoever_floods_a_task_is_told_so(board: Blackboard, workflow: WorkflowBoard) -> None:
-    _, seat = at_work(board)
+    _, connection = at_work(board)
     other = add(board)
     for at in range(200):
-        workflow.send_message(seat.id, other, f"message {at}")
+        workflow.send_message(connection.id, other, f"message {at}")
     with pytest.raises(WorkflowError) as caught:
-        workflow.send_message(seat.id, other, "one more")
+        workflow.send_message(connection.id, other, "one more")
     assert caught.value.code is ErrorCode.LIMIT
 
 
@@ -171,6 +171,6 @@ def test_a_broadcast_reaches_sessions_at_work_and_tasks_that_are_kept_for_an_age
     for _ in range(2):
         assert workflow.broadcast(worker.id, "go on", BroadcastScope.PROJECT) == (managing.task, *everybody[1:])
 
-    for seat, expected in ((manager, ["go on"]), (worker, ["stop"]), (other, ["go on"])):
-        assert [one.content for one in workflow.messages(seat.id)] == expected
-        assert workflow.messages(seat.id) == ()
+    for connection, expected in ((manager, ["go on"]), (worker, ["stop"]), (other, ["go on"])):
+        assert [one.content for one in workflow.messages(connection.id)] == expected
+        assert workflow.messages(connection.id) == ()

@@ -175,7 +175,7 @@ def test_a_part_that_ended_waits_and_the_next_goes_on_from_it(board: Blackboard,
     session = begin(fleet, add(board))
     fleet.end_part(
         SegmentEnd(
-            run=session.run, part=1, waits_for=WaitsFor.RESUME, reason="parked", verified="c1", state='{"step": "x"}'
+            run=session.run, part=1, waits_for=WaitsFor.RESUME, reason="suspended", verified="c1", state='{"step": "x"}'
         )
     )
     waiting = fleet.session(session.run)
@@ -248,7 +248,7 @@ def test_a_part_out_of_turn_is_refused(board: Blackboard, fleet: FleetBoard) -> 
         fleet.continue_(go_on(fleet.session(session.run)), executor="here")
 
 
-@pytest.mark.parametrize("cause", [Cause.FINDINGS, Cause.CONFLICT, Cause.RED])
+@pytest.mark.parametrize("cause", [Cause.FINDINGS, Cause.CONFLICT, Cause.FAILED])
 def test_work_that_comes_back_from_review_is_in_progress_again_and_counted(
     board: Blackboard, fleet: FleetBoard, cause: Cause
 ) -> None:
@@ -263,7 +263,7 @@ def test_what_has_landed_stays_in_review_even_in_a_paused_project(board: Blackbo
     session = in_review(board, fleet, reviewed=False)
     fleet.pause_project(True, HUMAN)
     with pytest.raises(StateConflictError, match="paused"):
-        fleet.continue_(go_on(session, Cause.RED), executor="here")
+        fleet.continue_(go_on(session, Cause.FAILED), executor="here")
     assert fleet.continue_(go_on(session, Cause.LANDED), executor="here").status == "running"
     assert board.get(session.task).status is TaskStatus.REVIEW
 
@@ -430,8 +430,8 @@ def test_work_that_leaves_the_merge_queue_and_is_looked_at_again_counts_as_a_rou
     session = in_review(board, fleet)
     again = fleet.continue_(go_on(session), executor="here")
     assert (again.rounds, board.get(session.task).status) == (1, TaskStatus.REVIEW)
-    parked = wait(fleet, begin(fleet, add(board)), WaitsFor.RESUME)
-    assert fleet.continue_(go_on(parked), executor="here").rounds == 0
+    suspended = wait(fleet, begin(fleet, add(board)), WaitsFor.RESUME)
+    assert fleet.continue_(go_on(suspended), executor="here").rounds == 0
 
 
 def test_a_task_in_review_that_nobody_brings_home_is_open_again(board: Blackboard, fleet: FleetBoard) -> None:

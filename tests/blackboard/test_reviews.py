@@ -104,7 +104,7 @@ def test_an_approval_does_not_outlive_the_review(board: Blackboard, fleet: Fleet
     session = in_review(board, fleet)
     first = fleet.ask_review(session.task, "c1", "ai")
     fleet.verdict(first.task, True, (), "critic", REVIEWER)
-    again = fleet.continue_(go_on(session, Cause.RED), executor="here")
+    again = fleet.continue_(go_on(session, Cause.FAILED), executor="here")
     to_review(board, fleet, again, "c1")
     assert board.get(session.task).approved == ""
     second = fleet.ask_review(session.task, "c1", "ai")

@@ -16,8 +16,8 @@ from genba.domain.tasks.task import Blocker, BlockerKind, StatusChange, TaskDraf
 from genba.domain.workflow.actions import SubtaskDraft
 from genba.testing.conformance import a_verification
 from tests.blackboard.acting import HUMAN, MANAGER, ORCHESTRATOR, WORKER, everything, finish, statuses
+from tests.blackboard.connecting import at_work
 from tests.blackboard.fleets import begin, fail
-from tests.blackboard.seating import at_work
 
 GOAL = {"type": "file_exists", "path": "x"}
 

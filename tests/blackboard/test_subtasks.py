@@ -17,7 +17,7 @@ from genba.domain.goals.goal import FileExists
 from genba.domain.tasks.task import Priority, TaskDraft, TaskStatus
 from genba.domain.workflow.actions import ErrorCode, SubtaskDraft, SubtaskView, WorkflowError
 from tests.blackboard.acting import HUMAN, MANAGER, WORKER, add, cancel, everything, start
-from tests.blackboard.seating import at_work
+from tests.blackboard.connecting import at_work
 
 
 @pytest.fixture
@@ -173,7 +173,7 @@ def test_parts_are_bounded_in_number_and_depth_and_steps_only_in_number(
     top = add(board)
     middle = add(board, "Middle", top)
     low, _ = at_work(board, task=add(board, "Low", middle))
-    limits = WorkflowLimits(most_parts=2, most_depth=2)
+    limits = WorkflowLimits(max_subtasks=2, max_depth=2)
     many = [draft(f"Part {at}") for at in range(3)]
 
     def parts(parent: int, *drafts: SubtaskDraft, **more: Any) -> tuple[SubtaskView, ...]:

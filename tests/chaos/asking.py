@@ -41,7 +41,7 @@ class Guest(Witnessed):
     def live(self) -> int:
         super().live()
         self.call("logout")
-        return 0 if self.sent_home == "completed" else NOTHING_YET
+        return 0 if self.instance_stopped == "completed" else NOTHING_YET
 
     def write(self, name: str, text: str) -> None:
         self.place = self.place or self.call("get_my_task")["path"]

@@ -22,9 +22,9 @@ from tests.project import TESTER, furnish
 
 DISK_MB = 192
 LEASE = 20
-"""Seconds after which a guest that was killed has left its seat too."""
+"""Seconds after which an external agent that was killed has left its connection too."""
 _LOOK = (
-    "SELECT (SELECT count(*) FROM events), (SELECT count(*) FROM events WHERE session NOT LIKE 'guest-%'),"
+    "SELECT (SELECT count(*) FROM events), (SELECT count(*) FROM events WHERE session NOT LIKE 'external agent-%'),"
     " (SELECT count(*) FROM tasks WHERE status NOT IN ('done', 'blocked')),"
     " (SELECT count(*) FROM sessions WHERE status <> 'ended'),"
     " (SELECT count(*) FROM merge_entries WHERE status IN ('queued', 'merging', 'stuck')),"
@@ -96,7 +96,7 @@ class Ground:
                 draft = TaskDraft(
                     title=f"Task {part.number}",
                     number=part.number,
-                    assignee=guest_of(part) or part.kind,
+                    assignee=external_agent_of(part) or part.kind,
                     dependencies=part.after,
                     goals=(FileExists(path=part.path),),
                 )
@@ -116,9 +116,9 @@ class Ground:
             asked.close()
 
 
-def guest_of(part: Part) -> str:
+def external_agent_of(part: Part) -> str:
     """Who works on a task that is kept for somebody who comes by itself; empty for all others."""
-    return f"guest-{part.number}" if part.kind is Kind.ASKING and part.variant % 2 else ""
+    return f"external agent-{part.number}" if part.kind is Kind.ASKING and part.variant % 2 else ""
 
 
 class Asked:

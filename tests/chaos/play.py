@@ -19,8 +19,8 @@ import psycopg
 
 from tests import preloaded
 from tests.chaos.crowd import Crowd
+from tests.chaos.external_agents import Guests
 from tests.chaos.ground import LEASE, Asked, Ground, Seen
-from tests.chaos.guests import Guests
 from tests.chaos.trouble import Kind, Lock, Trouble, Troubles
 from tests.faketime import Clock
 from tests.fleet.chaos import end
@@ -44,7 +44,7 @@ _MOST_HITS = 2
 _OF_THE_FLEET = re.compile(r"worktrees/genba-(\d+)-|refs/heads/genba/(\d+)-")
 """What is not the user's, and the task that it belongs to."""
 _UNFORESEEN = re.compile(r"^Traceback |GENBA_DEBUG|nobody foresaw")
-_BOUND = "SELECT id FROM seats WHERE status = 'active' AND run <> '' AND NOT spawned"
+_BOUND = "SELECT id FROM agent_connections WHERE status = 'active' AND run <> '' AND NOT spawned"
 _ASKED = (
     "SELECT t.number, e.question FROM escalations e JOIN tasks t ON t.id = e.task_id"
     " WHERE e.status = 'open' ORDER BY t.number"
@@ -107,7 +107,7 @@ class Round:
         self.look: Callable[[], Seen | None] = lambda: None
         self.first = troubles.first
         self.threads: list[threading.Thread] = []
-        self.guests = Guests(ground)
+        self.external_agents = Guests(ground)
 
     def play(self) -> Played:
         self.began = time.monotonic()
@@ -115,12 +115,12 @@ class Round:
             with self.ground.watching() as self.look:
                 for worker in self.workers:
                     self._start(worker, self.first if worker is self.workers[0] else "")
-                self.guests.come()
+                self.external_agents.come()
                 self._watch()
             self._stop()
         finally:
             self._end_all()
-        self.played.problems += [*self.guests.problems, *unforeseen(self.ground.home)]
+        self.played.problems += [*self.external_agents.problems, *unforeseen(self.ground.home)]
         self.played.seconds = time.monotonic() - self.began
         self.missed[Kind.BOUNDARY] += sum(bool(worker.boundary) for worker in self.workers)
         self.played.happened, self.played.missed = dict(self.happened), dict(self.missed)
@@ -149,7 +149,7 @@ class Round:
                         self._happen(self.waiting.pop(0))
             self._look_after()
             self._look_after_locks()
-            self.guests.look_after()
+            self.external_agents.look_after()
             time.sleep(_LOOKS)
 
     # The fleet
@@ -177,7 +177,7 @@ class Round:
             worker.rests = 0.0
             if code == -signal.SIGKILL:
                 self._died_at_boundary(worker)
-            elif self.guests.busy and worker.process is not None:
+            elif self.external_agents.busy and worker.process is not None:
                 worker.rests = time.monotonic() + _REST  # nothing is left but what others do, or a person
                 worker.process = None
                 self._decide()
@@ -261,7 +261,7 @@ class Round:
         self._remove(lock, "the round was over")
 
     def _sweep(self) -> None:
-        """Who came by itself and was killed has its seat until its lease is over; the server closes it then."""
+        """Who came by itself and was killed has its connection until its lease is over; the server closes it then."""
         asked = Asked(self.ground.address or str(self.ground.file))
         deadline = time.monotonic() + LEASE + PATIENCE
         while asked.rows(_BOUND) and time.monotonic() < deadline:
@@ -269,7 +269,7 @@ class Round:
         asked.close()
 
     def _end_all(self) -> None:
-        self.guests.leave()
+        self.external_agents.leave()
         for worker in self.workers:
             if worker.process is not None and worker.process.poll() is None:
                 end(worker.process.pid)
@@ -332,7 +332,7 @@ class Round:
                 end(worker.process.pid)
         for pid in (*self.crowd.nurseries(), *supervisors, *agents):
             end(pid)
-        self.guests.kill_all()
+        self.external_agents.kill_all()
         for worker in self.workers:
             if worker.process is not None:
                 worker.process.wait()
@@ -342,7 +342,7 @@ class Round:
         self._tell(Kind.EVERYBODY, f"killed, with {len(agents)} agents")
 
     def _kill_server(self, trouble: Trouble) -> None:
-        if self.guests.kill_server():
+        if self.external_agents.kill_server():
             self._tell(trouble.kind, "killed")
         else:
             self.missed[trouble.kind] += 1
@@ -427,7 +427,7 @@ class Round:
                 self.played.story.append(f"{self._at()} {name} was taken away by the fleet")
                 del self.locks[lock]
                 continue
-            logs = self.guests.logs  # the fleet takes away what is its own, but not where somebody else works
+            logs = self.external_agents.logs  # the fleet takes away what is its own, but not where somebody else works
             if not _OF_THE_FLEET.search(name):
                 logs = [worker.log for worker in self.workers] + logs
             if any(str(lock) in log.read_text("utf-8", "replace") for log in logs if log.exists()):

@@ -30,7 +30,15 @@ KEPT = "GENBA_CHAOS_KEPT"
 """The folder that rounds with findings are kept in."""
 
 _ROOM = 512 << 20
-_KEPT_TABLES = ("events", "tasks", "sessions", "merge_entries", "escalations", "seats", "dbos.workflow_status")
+_KEPT_TABLES = (
+    "events",
+    "tasks",
+    "sessions",
+    "merge_entries",
+    "escalations",
+    "agent_connections",
+    "dbos.workflow_status",
+)
 """Of a database on a server, which is dropped after the round."""
 
 

@@ -45,7 +45,7 @@ def test_an_error_that_nobody_foresaw_is_a_finding_whoever_met_it(tmp_path: Path
     )
     (tmp_path / "workhost-a.log").write_text(f" ● done  #3\n{message}", "utf-8")
     (tmp_path / "mcp.log").write_text("Traceback (most recent call last):\n  File\n", "utf-8")
-    (tmp_path / "guest-3.log").write_text("Traceback of somebody else's program\n", "utf-8")
+    (tmp_path / "external_agent-3.log").write_text("Traceback of somebody else's program\n", "utf-8")
 
     assert [line.partition(":")[0] for line in unforeseen(tmp_path)] == ["workhost-a.log", "mcp.log"]
 

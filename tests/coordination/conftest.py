@@ -70,7 +70,7 @@ class Executor:
         self.process.wait(DEADLINE)
 
     def leave(self) -> None:
-        """As Ctrl-C does: park, and leave."""
+        """As Ctrl-C does: suspend, and leave."""
         self.process.terminate()
         assert self.process.wait(DEADLINE) == 0, self.complaint()
 

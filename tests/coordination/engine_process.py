@@ -115,7 +115,7 @@ async def main(address: str, name: str, workers: int, project: str = "") -> None
     tell(TOLD, "open")
     listening = asyncio.create_task(listen(engine))
     done, _ = await asyncio.wait(
-        {listening, asyncio.create_task(leave.wait()), asyncio.create_task(engine.parked.wait())},
+        {listening, asyncio.create_task(leave.wait()), asyncio.create_task(engine.suspended.wait())},
         return_when=asyncio.FIRST_COMPLETED,
     )
     listening.cancel()

@@ -62,7 +62,7 @@ async def test_what_is_green_alone_and_red_after_the_merge_of_another_goes_back_
 
     report = await floor.run()
 
-    assert (report.merged, report.red) == ((1, 2), (3,))
+    assert (report.merged, report.failed) == ((1, 2), (3,))
     row = floor.row(3)
     assert "sum.txt says 1" in row.detail
     assert row.over == floor.project.git("rev-parse", "main")
@@ -100,7 +100,7 @@ async def test_a_commit_by_hand_that_makes_it_red_sends_it_back(floor: QueueFloo
     floor.meanwhile = [by_hand]
     report = await floor.run()
 
-    assert (report.red, report.moved, floor.log("-1")) == ((1,), 1, ["By hand"])
+    assert (report.failed, report.moved, floor.log("-1")) == ((1,), 1, ["By hand"])
 
 
 async def test_a_target_that_is_pushed_back_in_the_middle_is_noticed_too(floor: QueueFloor) -> None:
@@ -207,7 +207,7 @@ async def test_what_somebody_else_landed_meanwhile_is_not_sent_back(floor: Queue
 
     report = await floor.run()
 
-    assert (report.merged, report.red) == ((1,), ())
+    assert (report.merged, report.failed) == ((1,), ())
     assert floor.row(1).landed == floor.project.git("rev-parse", "main")
 
 
@@ -301,7 +301,7 @@ async def test_a_batch_with_one_red_is_bisected_and_the_other_four_land(floor: Q
 
     report = await floor.run(batch=5)
 
-    assert (report.merged, report.red) == ((1, 2, 3, 5), (4,))
+    assert (report.merged, report.failed) == ((1, 2, 3, 5), (4,))
     assert floor.log("--first-parent", "-5") == [
         "Merge Task 5 (#5)", "Merge Task 3 (#3)", "Merge Task 2 (#2)", "Merge Task 1 (#1)", "Begin the sum",
     ]  # fmt: skip
@@ -341,7 +341,7 @@ async def test_who_conflicts_only_with_a_red_one_of_its_batch_lands(floor: Queue
 
     report = await floor.run(batch=2)
 
-    assert (report.red, report.merged) == ((1,), (2,))
+    assert (report.failed, report.merged) == ((1,), (2,))
 
 
 async def test_those_that_land_together_were_verified_one_by_one_and_who_does_not_fit_is_left_out(
@@ -356,7 +356,7 @@ async def test_those_that_land_together_were_verified_one_by_one_and_who_does_no
 
     report = await floor.run()
 
-    assert (report.merged, report.conflict, report.red) == ((1, 2, 3, 6), (4,), (5,))
+    assert (report.merged, report.conflict, report.failed) == ((1, 2, 3, 6), (4,), (5,))
     landed = floor.project.git("rev-list", "--first-parent", "--reverse", f"{base}..main").splitlines()
     assert [commit for task, commit in floor.verified if task != 5] == landed
     assert [floor.row(task).landed for task in (1, 2, 3, 6)] == landed

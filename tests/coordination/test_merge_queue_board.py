@@ -65,7 +65,7 @@ async def test_what_a_turn_found_stands_on_the_blackboard(board: Board) -> None:
 
     report = await board.run()
 
-    assert (report.merged, report.conflict, report.red) == ((lands,), (conflicts,), (red,))
+    assert (report.merged, report.conflict, report.failed) == ((lands,), (conflicts,), (red,))
     tip = board.floor.project.git("rev-parse", "main")
     assert (board.row(lands).status, board.row(lands).landed) == (EntryStatus.MERGED, tip)
     assert (board.row(conflicts).paths, board.row(conflicts).over) == (("shared.txt",), tip)

@@ -9,7 +9,7 @@ from tests.coordination.queue_floor import Killed, MemoryQueue, QueueFloor, Reme
 from tests.project import Project
 
 HISTORIES = pytest.mark.parametrize("history", list(MergeHistory))
-AFTERWARDS = {1: EntryStatus.MERGED, 2: EntryStatus.CONFLICT, 3: EntryStatus.RED, 4: EntryStatus.MERGED}
+AFTERWARDS = {1: EntryStatus.MERGED, 2: EntryStatus.CONFLICT, 3: EntryStatus.FAILED, 4: EntryStatus.MERGED}
 
 
 async def _floor(project: Project) -> QueueFloor:

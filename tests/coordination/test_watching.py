@@ -21,11 +21,11 @@ def test_work_that_landed_and_was_not_closed_before_the_end_does_not_wait(tmp_pa
 
         watch.hear_queue(QueueEvent(target="main", kind="merged", tasks=(number,), detail="3f9c2ab0d1"))
 
-        end = watch.summary(WorkEndReason.PARKED).tasks[0]
-        assert (end.status, end.detail, end.merged) == ("parked", "genba work closes it", "3f9c2ab0d1")
+        end = watch.summary(WorkEndReason.SUSPENDED).tasks[0]
+        assert (end.status, end.detail, end.merged) == ("suspended", "genba work closes it", "3f9c2ab0d1")
 
 
-def test_a_task_whose_phase_landed_before_the_end_is_open_and_not_parked(tmp_path: Path) -> None:
+def test_a_task_whose_phase_landed_before_the_end_is_open_and_not_suspended(tmp_path: Path) -> None:
     with Blackboard.open(str(tmp_path / "board.db"), "shop") as board:
         fleet = FleetBoard(board)
         watch = Watch(fleet, "here", 2, "shop", lambda _event: None)
@@ -43,7 +43,7 @@ def test_a_task_whose_phase_landed_before_the_end_is_open_and_not_parked(tmp_pat
         board.change_status(session.task, change)
         watch.see(fleet.field(), ())
 
-        end = watch.summary(WorkEndReason.PARKED).tasks[0]
+        end = watch.summary(WorkEndReason.SUSPENDED).tasks[0]
 
         assert (end.status, end.detail) == ("open", "a phase has landed; genba work goes on with it")
 
@@ -58,9 +58,9 @@ def test_sessions_that_came_to_nothing_are_counted_though_their_task_did_not_fai
         watch.see(fleet.field(), ())
         watch.touched[number] = None
 
-        result = watch.summary(WorkEndReason.PARKED)
+        result = watch.summary(WorkEndReason.SUSPENDED)
 
-        assert (result.sessions, result.sessions_failed, result.failed, result.parked) == (2, 1, 0, 1)
+        assert (result.sessions, result.sessions_failed, result.failed, result.suspended) == (2, 1, 0, 1)
         assert session.status == "running"
 
 

@@ -205,7 +205,9 @@ async def test_a_daemon_of_a_supervisor_that_died_after_its_nursery_is_ended_by_
 
 
 @linux
-async def test_an_agent_that_nobody_watches_is_parked_after_the_grace_time(project: Project, posts: MakePost) -> None:
+async def test_an_agent_that_nobody_watches_is_suspended_after_the_grace_time(
+    project: Project, posts: MakePost
+) -> None:
     word = a_word()
     agent(project, f"test -e go || {{ sleep {word} & echo early; wait; }}; echo late")
     post = await posts()
@@ -218,7 +220,7 @@ async def test_an_agent_that_nobody_watches_is_parked_after_the_grace_time(proje
     assert newest is not None
     result = newest.result()
     assert result is not None
-    assert result.parked == "nobody watched it for 0.5 s"
+    assert result.suspended == "nobody watched it for 0.5 s"
     go(post)
     assert (await post.put()).text == "late\n"
     assert post.question().starts() == 2
@@ -239,7 +241,7 @@ async def test_an_agent_that_is_watched_outlives_any_grace_time(project: Project
 
 @linux
 @pytest.mark.parametrize("sandboxed", [False, True], ids=["plain", "bubblewrap"])
-async def test_a_cancelled_question_parks_its_agent_with_everything(
+async def test_a_cancelled_question_suspend_its_agent_with_everything(
     project: Project, posts: MakePost, sandboxed: bool
 ) -> None:
     word = a_word()
@@ -256,7 +258,7 @@ async def test_a_cancelled_question_parks_its_agent_with_everything(
     assert newest is not None
     result = newest.result()
     assert result is not None
-    assert result.parked == "it was told to stop"
+    assert result.suspended == "it was told to stop"
 
 
 @linux
@@ -281,7 +283,7 @@ async def test_a_supervisor_that_does_not_listen_is_killed_in_the_end(project: P
     agent(project, f"sleep {word} & echo early; wait")
     post = await posts()
     adapter = post.adapter()
-    adapter.parking_seconds = 0.2
+    adapter.suspending_seconds = 0.2
     asked = asyncio.create_task(post.put(adapter=adapter))
     await when(lambda: ("stdout", "early") in post.lines and living(word))
     os.kill(post.supervisor(), signal.SIGSTOP)
@@ -297,7 +299,7 @@ async def test_who_only_looks_away_leaves_the_agent_at_work(project: Project, po
     agent(project, HOLD)
     post = await posts()
     adapter = post.adapter()
-    adapter.parks_on_cancel = False
+    adapter.suspend_on_cancel = False
     asked = asyncio.create_task(post.put(adapter=adapter))
     await when(lambda: ("stdout", "early") in post.lines)
     asked.cancel()
@@ -368,7 +370,7 @@ async def test_two_questions_of_a_run_are_never_worked_on_at_once(project: Proje
     agent(project, f"echo in >> {project.root.parent}/seen; {HOLD}; echo out >> {project.root.parent}/seen")
     post = await posts()
     second = post.adapter()
-    second.parks_on_cancel = False
+    second.suspend_on_cancel = False
     left = asyncio.create_task(post.put(2, second))
     await when(lambda: ("stdout", "early") in post.lines)
     left.cancel()  # as if its worker had died

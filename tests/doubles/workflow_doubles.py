@@ -9,7 +9,7 @@ import msgspec
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.coordination.workflow.work_verifier import VerificationResult, WorkLocation
 from genba.domain.errors import GenbaError
-from genba.domain.fleet.records import GUEST, Purpose, SegmentEnd, SegmentOrder, WaitsFor
+from genba.domain.fleet.records import Purpose, SegmentEnd, SegmentOrder, WaitsFor
 from genba.domain.goals.verification import VerdictStatus
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.tasks.task import Actor, ActorKind, StatusChange, TaskStatus
@@ -71,57 +71,58 @@ class ScriptedDesk:
     def unplayed(self) -> dict[int, int]:
         return {number: len(left) for number, left in self.script.items() if left}
 
-    async def place(self, seat: AgentConnection) -> WorkLocation:
-        path = "" if seat.hierarchy is Hierarchy.MANAGER else f"/tree/{seat.run}"
+    async def place(self, connection: AgentConnection) -> WorkLocation:
+        path = "" if connection.hierarchy is Hierarchy.MANAGER else f"/tree/{connection.run}"
         return WorkLocation(
-            branch=f"genba/{seat.task}", base_branch="main", path=path, goals=("tests_pass: pytest -q",)
+            branch=f"genba/{connection.task}", base_branch="main", path=path, goals=("tests_pass: pytest -q",)
         )
 
-    async def judge(self, seat: AgentConnection) -> VerificationResult:
-        return await self._judge(seat, _task(seat))
+    async def judge(self, connection: AgentConnection) -> VerificationResult:
+        return await self._judge(connection, _task(connection))
 
-    async def judge_subtask(self, seat: AgentConnection, number: int) -> VerificationResult:
-        return await self._judge(seat, number)
+    async def judge_subtask(self, connection: AgentConnection, number: int) -> VerificationResult:
+        return await self._judge(connection, number)
 
-    async def take(self, seat: AgentConnection, number: int) -> AgentConnection:
+    async def take(self, connection: AgentConnection, number: int) -> AgentConnection:
         sessions = self.fleet.sessions(number)
-        mine = [one for one in sessions if one.agent == seat.agent and one.is_guest and one.status == "running"]
+        mine = [one for one in sessions if one.agent == connection.agent and one.external and one.status == "running"]
         if mine:
-            return msgspec.structs.replace(seat, run=mine[-1].run, task=number)
+            return msgspec.structs.replace(connection, run=mine[-1].run, task=number)
         if any(one.status != "ended" for one in sessions):
             raise WorkflowError(ErrorCode.CONFLICT, f"somebody else works on #{number}")
         attempt = len(sessions) + 1
         order = SegmentOrder(
-            run=f"{seat.agent}-{number}-{attempt}-guest",
+            run=f"{connection.agent}-{number}-{attempt}-external",
             task=number,
-            agent=seat.agent,
+            agent=connection.agent,
             attempt=attempt,
-            purpose=Purpose.MANAGE if seat.hierarchy is Hierarchy.MANAGER else Purpose.WORK,
+            purpose=Purpose.MANAGE if connection.hierarchy is Hierarchy.MANAGER else Purpose.WORK,
+            external=True,
         )
-        session = self.fleet.start(order, executor=f"{GUEST}{seat.id}")
+        session = self.fleet.start(order, executor=connection.id)
         self.taken.append(number)
-        return msgspec.structs.replace(seat, run=session.run, task=number)
+        return msgspec.structs.replace(connection, run=session.run, task=number)
 
-    async def hand_over(self, seat: AgentConnection, commit: str) -> None:
-        if seat.spawned:
+    async def hand_over(self, connection: AgentConnection, commit: str) -> None:
+        if connection.spawned:
             return
-        number = _task(seat)
+        number = _task(connection)
         if self.fleet.board.get(number).status is TaskStatus.IN_PROGRESS:
-            change = StatusChange(to=TaskStatus.REVIEW, actor=_GENBA, commit=commit, session=seat.run)
+            change = StatusChange(to=TaskStatus.REVIEW, actor=_GENBA, commit=commit, session=connection.run)
             self.fleet.board.change_status(number, change)
-            self.fleet.end_part(SegmentEnd(run=seat.run, part=1, waits_for=WaitsFor.MERGE, verified=commit))
+            self.fleet.end_part(SegmentEnd(run=connection.run, part=1, waits_for=WaitsFor.MERGE, verified=commit))
             self.handed_over.append((number, commit))
 
-    async def let_go(self, seat: AgentConnection, why: str) -> None:
-        number = _task(seat)
-        if self.fleet.session(seat.run).status != "running":
+    async def let_go(self, connection: AgentConnection, why: str) -> None:
+        number = _task(connection)
+        if self.fleet.session(connection.run).status != "running":
             return
-        self.fleet.end_part(SegmentEnd(run=seat.run, part=1, outcome=Outcome.ABORTED, reason=why))
+        self.fleet.end_part(SegmentEnd(run=connection.run, part=1, outcome=Outcome.ABORTED, reason=why))
         if self.fleet.board.get(number).status is TaskStatus.IN_PROGRESS:
             self.fleet.board.change_status(number, StatusChange(to=TaskStatus.OPEN, actor=_GENBA, reason=why))
         self.let_go_of.append((number, why))
 
-    async def _judge(self, seat: AgentConnection, number: int) -> VerificationResult:
+    async def _judge(self, connection: AgentConnection, number: int) -> VerificationResult:
         self.judging.set()
         if self.held is not None:
             await self.held.wait()
@@ -132,14 +133,14 @@ class ScriptedDesk:
             raise verdict
         commit = f"c{len(self.judged)}"
         status = VerdictStatus.DONE if verdict else VerdictStatus.REJECTED
-        self.fleet.board.record_verification(number, seat.run, a_verification(commit, status))
+        self.fleet.board.record_verification(number, connection.run, a_verification(commit, status))
         if verdict:
             return VerificationResult(done=True, commit=commit)
         evidence = Evidence(task=number, commit=commit, verdict="missing_artifacts", summary="the goals do not pass")
         return VerificationResult(done=False, commit=commit, evidence=evidence)
 
 
-def _task(seat: AgentConnection) -> int:
-    if seat.task is None:
-        raise AssertionError(f"seat {seat.id} has no task")
-    return seat.task
+def _task(connection: AgentConnection) -> int:
+    if connection.task is None:
+        raise AssertionError(f"connection {connection.id} has no task")
+    return connection.task

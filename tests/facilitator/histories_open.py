@@ -260,8 +260,8 @@ def session_at_work(story: Story) -> None:
 
 
 @history(IN_PROGRESS, "iterator-12-1 waits for resume")
-def parked(story: Story) -> None:
-    """Somebody parked its session."""
+def suspended(story: Story) -> None:
+    """Somebody suspended its session."""
     story.git.commit("Work", on="genba/12-add-login")
     story.task(status="in_progress")
     story.session(status="waiting", waits_for="resume")

@@ -187,7 +187,7 @@ class Story:
             "executor": "",
             "host": "",
             "purpose": "work",
-            "seated": False,
+            "connected": False,
             **told,
         }
         self.sessions.setdefault(number, []).append(SessionSeen(run=run, **given))

@@ -31,7 +31,7 @@ VERIFIED: dict[str, Any] = {"status": TaskStatus.REVIEW, "verified": "a" * 40}
 SINGLE = [
     ("begin", issue(), "genba run iterator --issue 12"),
     ("go on", issue(branches=(), commits=(landed(on_base=False),)), "genba run iterator --issue 12"),
-    ("parked", issue(sessions=(BEGUN,)), "genba run --resume iterator-12-1"),
+    ("suspended", issue(sessions=(BEGUN,)), "genba run --resume iterator-12-1"),
     ("dead", issue(sessions=(session(),)), "genba run --resume iterator-12-1"),
     ("review", issue(pull_requests=(request(),)), "genba run reviewer --issue 12"),
     ("approve", issue(**VERIFIED, requires_review=True), "genba approve 12"),

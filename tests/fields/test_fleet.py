@@ -136,7 +136,7 @@ def test_a_task_moves_up_with_its_age(config: Settings) -> None:
     assert started(config.moves("work: {ageing_hours: 2}\n", here)) == [2, 1]
 
 
-def test_the_time_after_which_agents_that_nobody_watches_are_parked_is_read(config: Settings) -> None:
+def test_the_time_after_which_agents_that_nobody_watches_are_suspended_is_read(config: Settings) -> None:
     assert (
         config.read("work: {}\n").work.grace_seconds,
         config.read("work: {grace_seconds: 5}\n").work.grace_seconds,

@@ -33,7 +33,7 @@ def declare(request: pytest.FixtureRequest, project: Project) -> Declare:
     return by_agent if request.param == "agent" else by_project
 
 
-def parked(project: Project) -> str:
+def suspended(project: Project) -> str:
     """The reason of a run that a budget ended: exit code 6, nothing merged, and the way on."""
     result = project.run("worker", check=6)
     assert (result["outcome"], result["merged"]) == ("budget_exhausted", "")
@@ -41,26 +41,26 @@ def parked(project: Project) -> str:
     return str(result["reason"])
 
 
-def test_max_iterations_parks_the_run(project: Project, declare: Declare) -> None:
+def test_max_iterations_suspend_the_run(project: Project, declare: Declare) -> None:
     declare({"maxIterations": 2}, completion=NEVER)
-    assert parked(project) == "2 of 2 iterations are used"
+    assert suspended(project) == "2 of 2 iterations are used"
 
 
-def test_tokens_park_the_run(project: Project, declare: Declare) -> None:
+def test_tokens_suspend_the_run(project: Project, declare: Declare) -> None:
     turn = work(usage={"input_tokens": 60, "output_tokens": 50})
     declare({"tokens": 200}, completion=NEVER, script={"turns": [turn], "repeat": True})
-    assert parked(project) == "220 of 200 tokens are used"
+    assert suspended(project) == "220 of 200 tokens are used"
 
 
-def test_cost_parks_the_run(project: Project, declare: Declare) -> None:
+def test_cost_suspend_the_run(project: Project, declare: Declare) -> None:
     turn = work(usage={"cost_usd": 0.2})
     declare({"costUsd": 0.5}, completion=NEVER, script={"turns": [turn], "repeat": True})
-    assert re.fullmatch(r"\$0.60? of \$0.50? are used", parked(project))
+    assert re.fullmatch(r"\$0.60? of \$0.50? are used", suspended(project))
 
 
-def test_wall_time_parks_the_run(project: Project, declare: Declare) -> None:
+def test_wall_time_suspend_the_run(project: Project, declare: Declare) -> None:
     declare({"wallTimeSeconds": 0.2}, completion=NEVER, script={"turns": [{"do": [{"sleep": 30}]}]})
-    assert "the agent gave no answer within its time" in parked(project)
+    assert "the agent gave no answer within its time" in suspended(project)
 
 
 def test_an_answer_that_takes_too_long_is_a_failed_try(project: Project, declare: Declare) -> None:
@@ -119,7 +119,7 @@ def test_a_reply_that_does_not_fit_is_asked_again_as_often_as_reasks_says(projec
 def test_the_limits_of_the_agent_win_over_those_of_the_project(project: Project) -> None:
     configure(project, "limits: {max_iterations: 5}\n")
     project.agent(completion=NEVER, limits={"maxIterations": 1})
-    assert parked(project) == "1 of 1 iterations are used"
+    assert suspended(project) == "1 of 1 iterations are used"
 
 
 def test_a_rate_limit_waits_for_its_reset_and_costs_neither_an_iteration_nor_a_try(project: Project) -> None:
@@ -130,12 +130,12 @@ def test_a_rate_limit_waits_for_its_reset_and_costs_neither_an_iteration_nor_a_t
     assert [event["wait_seconds"] for event in told(project, result, "ask_retried")] == [0.05, 0.01]
 
 
-def test_a_rate_limit_that_outlasts_the_run_parks_it_at_once(project: Project) -> None:
+def test_a_rate_limit_that_outlasts_the_run_suspend_it_at_once(project: Project) -> None:
     project.agent(script={"turns": [{"rate_limit": 900}]}, limits={"wallTimeSeconds": 60})
-    assert "the next try is in 900 s, after the time of this run" in parked(project)
+    assert "the next try is in 900 s, after the time of this run" in suspended(project)
 
 
-def test_a_parked_run_goes_on_when_its_limit_is_raised(project: Project) -> None:
+def test_a_suspended_run_goes_on_when_its_limit_is_raised(project: Project) -> None:
     turns = [work(), work({"state": "SHIPPED"})]
     project.agent(completion=NEVER, script={"turns": turns}, limits={"maxIterations": 1})
     run = project.run("worker", check=6)["run"]

@@ -63,8 +63,8 @@ def test_an_agent_chooses_its_kind_of_walls(sandboxed: Project) -> None:
 
 def test_the_private_home_of_a_run_goes_when_it_is_over_and_stays_while_it_can_be_resumed(sandboxed: Project) -> None:
     command(sandboxed, f"echo mine > $HOME/note; test -e go && {COMMIT}", limits={"retries": 0})
-    parked = sandboxed.run("worker", check=1)["run"]
-    assert (sandboxed.root / f".git/genba/runs/{parked}/home/note").read_text() == "mine\n"
+    suspended = sandboxed.run("worker", check=1)["run"]
+    assert (sandboxed.root / f".git/genba/runs/{suspended}/home/note").read_text() == "mine\n"
     command(sandboxed, f"echo mine > $HOME/note; {COMMIT}")
     over = sandboxed.run("worker")["run"]
     until(lambda: not (sandboxed.root / f".git/genba/runs/{over}/home").exists())

@@ -54,7 +54,7 @@ async def test_instructions_are_written_in_the_language_of_the_project(built: Bu
 
 @pytest.mark.parametrize("seconds", [0, 5])
 async def test_a_call_that_waits_is_held_so_long(built: Build, seconds: int) -> None:
-    context = built(f"{{wait_seconds: {seconds}, park_seconds: 1000}}")
+    context = built(f"{{wait_seconds: {seconds}, suspend_seconds: 1000}}")
     caller = await waiting(context)
     context.times.slept.clear()
     assert await context.told(caller) == "wait"
@@ -67,16 +67,18 @@ def test_a_call_is_not_held_longer_than_clients_wait(built: Build) -> None:
 
 
 async def test_a_manager_that_has_waited_so_long_is_sent_home(built: Build) -> None:
-    context = built("{wait_seconds: 10, park_seconds: 15}")
+    context = built("{wait_seconds: 10, suspend_seconds: 15}")
     caller = await waiting(context)
-    assert [await context.told(caller) for _ in range(2)] == ["wait", "exit parked"]
+    assert [await context.told(caller) for _ in range(2)] == ["wait", "exit suspended"]
 
 
 @pytest.mark.parametrize(("seconds", "left"), [(100, 1), (1000, 0)])
-async def test_a_guest_that_is_silent_for_so_long_has_left_its_task(built: Build, seconds: int, left: int) -> None:
+async def test_an_external_agent_that_is_silent_for_so_long_has_left_its_task(
+    built: Build, seconds: int, left: int
+) -> None:
     context = built(f"{{lease_seconds: {seconds}}}")
     context.task()
-    await context.fetched(await context.come(*await context.guest()))
+    await context.fetched(await context.come(*await context.external_agent()))
     context.times.pass_(500)
     assert await context.service.sweep() == left
 

@@ -39,8 +39,8 @@ class Asker:
         self.credential = credential
         self.token = ""
         self.number = 0
-        self.sent_home = ""
-        """Why it was sent home."""
+        self.instance_stopped = ""
+        """Why it was stopped."""
 
     def live(self) -> int:
         if self.conduct.get("silent"):
@@ -56,7 +56,7 @@ class Asker:
             if kind == self.conduct.get("stops_at"):
                 return 0
             if kind == "exit":
-                self.sent_home = str(action.get("reason", ""))
+                self.instance_stopped = str(action.get("reason", ""))
                 self.wait_for(kind)
                 break
             if kind == self.conduct.get("blocked_at"):
@@ -70,10 +70,10 @@ class Asker:
         return int(self.conduct.get("code", 0))
 
     def authenticate(self) -> None:
-        seated = self.call("authenticate", agent_id=os.environ["GENBA_AGENT"])
-        if "error" in seated:
+        connected = self.call("authenticate", agent_id=os.environ["GENBA_AGENT"])
+        if "error" in connected:
             sys.exit("not let in")
-        self.token = seated["session_token"]
+        self.token = connected["session_token"]
 
     def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """What a tool answers; a refusal is told, and comes back as it is."""

@@ -1,4 +1,4 @@
-"""Budgets: reached before or during a run, they park the work, say which and how to raise it, and end with 6."""
+"""Budgets: reached before or during a run, they suspend the work, say which and how to raise it, and end with 6."""
 
 import pytest
 
@@ -53,7 +53,7 @@ def test_a_budget_of_all_holds_back_the_next_task_until_it_is_raised(
     assert set(yard.statuses().values()) == {TaskStatus.DONE}
 
 
-def test_a_budget_that_is_reached_in_the_middle_parks_the_session_and_it_goes_on_from_there(yard: Yard) -> None:
+def test_a_budget_that_is_reached_in_the_middle_suspend_the_session_and_it_goes_on_from_there(yard: Yard) -> None:
     yard.set(budget={"project_usd": 0.5})
     costly(yard)
     yard.task(1)

@@ -78,8 +78,8 @@ def test_agents_that_answer_while_nobody_lives_are_heard_by_whoever_comes_next(y
     assert yard.genba("sessions").out.count("◐ running") == 2
     kill(chaos, worker, "worker")
     result = yard.genba("sessions")
-    assert result.out.count("■ parked") == 2, result.out
-    assert "hint: genba work   goes on with what is parked" in result.err
+    assert result.out.count("■ suspended") == 2, result.out
+    assert "hint: genba work   goes on with what is suspended" in result.err
 
     (yard.project.root.parent / "go").touch()
     until(lambda: not chaos.supervisors(), SOON)

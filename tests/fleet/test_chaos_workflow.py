@@ -66,7 +66,7 @@ class Flow(Chaos):
         else:
             yard.settings.setdefault("dod", [DONE])
             self._agent("asker", "worker", doom, **{"plan": STEPS, "wrong": True, **conduct})
-        yard.set(work={"agent": "asker"}, workflow={"park_seconds": 600, "wait_seconds": 1})
+        yard.set(work={"agent": "asker"}, workflow={"suspend_seconds": 600, "wait_seconds": 1})
         yard.task(1, "Write two files", assignee="boss" if self.manages else "asker")
         yard.enable_agent_commands(1)
 
@@ -250,8 +250,8 @@ class Guest(Asker):
 
     def authenticate(self) -> None:
         agent, project = self.welcome["agent"]["id"], self.welcome["project_id"]
-        seated = self.call("authenticate", agent_id=agent, passkey=self.welcome["passkey"], project_id=project)
-        self.token = seated["session_token"]
+        connected = self.call("authenticate", agent_id=agent, passkey=self.welcome["passkey"], project_id=project)
+        self.token = connected["session_token"]
 
     def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
         self.told.append(tool)
@@ -277,20 +277,22 @@ class Guest(Asker):
 
 
 @pytest.mark.parametrize("when", ["before", "lost"])
-def test_a_guest_goes_on_though_its_server_is_killed_at_each_of_its_calls(small_yard: Yard, when: str) -> None:
+def test_an_external_agent_goes_on_though_its_server_is_killed_at_each_of_its_calls(
+    small_yard: Yard, when: str
+) -> None:
     yard = small_yard
     yard.agent()
     yard.settings["dod"] = [DONE]
     yard.set(verification={"walls": False})
     yard.task(1, "Write two files")
     yard.enable_agent_commands(1)
-    guest = Guest(yard, when)
+    external_agent = Guest(yard, when)
 
-    assert guest.live() == 0
-    yard.kill(guest.server)
-    guest.held.close()
+    assert external_agent.live() == 0
+    yard.kill(external_agent.server)
+    external_agent.held.close()
 
-    assert tuple(guest.told) == WORKER
+    assert tuple(external_agent.told) == WORKER
     assert yard.look(1).status is TaskStatus.REVIEW
     yard.work()
     assert set(yard.statuses().values()) == {TaskStatus.DONE}
@@ -316,13 +318,13 @@ def test_a_worker_whose_task_is_paused_is_sent_home_and_goes_on_when_it_is_resum
     assert process.wait(2 * SOON) == 1, yard.log()
     assert not yard.left_running()
     with yard.board() as board:
-        (parked,) = board.sessions(1)
+        (suspended,) = board.sessions(1)
         assert not board.escalations()
-    assert parked.waits_for is WaitsFor.RESUME, parked
+    assert suspended.waits_for is WaitsFor.RESUME, suspended
 
     yard.genba("resume", "1")
     yard.work("--workers", "3")
     with yard.board() as board:
         (same,) = board.sessions(1)
-    assert (same.run, same.attempt) == (parked.run, 1)
+    assert (same.run, same.attempt) == (suspended.run, 1)
     flow.check_flow(lives=2)

@@ -1,6 +1,6 @@
 """The clock on the wall is set while a fleet is at work: by somebody, by the network, by a machine that slept.
 
-What counts is how much time went by. Nobody is taken for dead, parked or kept waiting because of what a clock shows.
+What counts is how much time went by. Nobody is taken for dead, suspended or kept waiting because of what a clock shows.
 """
 
 import http.client
@@ -105,11 +105,11 @@ def test_a_pause_of_a_provider_is_not_made_longer_by_a_clock_that_was_set_back(s
     yard.task(1, assignee="elsewhere")
     yard.start(**clock.environment())
 
-    def parked() -> bool:
+    def suspended() -> bool:
         with yard.board() as board:
             return any(one.status == "waiting" for one in board.sessions(1))
 
-    until(parked)
+    until(suspended)
     clock.jump(-HOURS)
 
     until(lambda: done(yard, 1))
@@ -163,7 +163,9 @@ class Guest:
         return found
 
 
-def test_a_guest_who_is_at_work_is_not_sent_away_by_a_clock_that_is_set(small_yard: Yard, clock: Clock) -> None:
+def test_an_external_agent_who_is_at_work_is_not_sent_away_by_a_clock_that_is_set(
+    small_yard: Yard, clock: Clock
+) -> None:
     yard = small_yard
     yard.set(verification={"walls": False})
     yard.agent("honest")
@@ -171,9 +173,9 @@ def test_a_guest_who_is_at_work_is_not_sent_away_by_a_clock_that_is_set(small_ya
     yard.start(**clock.environment())
     yard.begin("mcp", "--http", "--port", "0", **clock.environment())
     until(lambda: "http://" in yard.log(1))
-    guest = Guest(yard, next(word for word in yard.log(1).split() if word.startswith("http://")))
-    assert guest.call("get_next_action")["action"] == "get_task"
-    tree = Path(guest.call("get_my_task")["path"])
+    external_agent = Guest(yard, next(word for word in yard.log(1).split() if word.startswith("http://")))
+    assert external_agent.call("get_next_action")["action"] == "get_task"
+    tree = Path(external_agent.call("get_my_task")["path"])
 
     clock.jump(HOURS)
     look_again(yard, 2)
@@ -182,11 +184,11 @@ def test_a_guest_who_is_at_work_is_not_sent_away_by_a_clock_that_is_set(small_ya
     until(lambda: clock.monotonic() > swept)
     clock.speed(1)
 
-    assert "error" not in guest.call("get_next_action")
+    assert "error" not in external_agent.call("get_next_action")
     (tree / "made.txt").write_text("made\n", "utf-8")
     yard.project.git("add", "-A", cwd=tree)
     yard.project.git("commit", "-qm", "Make it", cwd=tree)
-    guest.call("report_completed")
+    external_agent.call("report_completed")
     until(lambda: done(yard, 1))
     with yard.board() as board:
         assert len(board.sessions(1)) == 1

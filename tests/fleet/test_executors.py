@@ -183,7 +183,7 @@ def test_whoever_lost_its_lock_and_whoever_took_over_never_have_two_agents_at_wo
 
     until(lambda: _done(server_yard, 1), 120)
     assert not twice.exists()
-    assert len(server_yard.started()) <= 2, "whoever is taken over from parks its agent, and it is asked once more"
+    assert len(server_yard.started()) <= 2, "whoever is taken over from suspends its agent, and it is asked once more"
     with server_yard.board() as board:
         assert len(board.sessions(1)) == 1
 

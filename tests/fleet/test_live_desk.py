@@ -50,7 +50,7 @@ class LiveRoom:
     async def _landing(self, _number: int) -> Landing:
         return Landing("main", "main")
 
-    async def seated(self) -> AgentConnection:
+    async def connected(self) -> AgentConnection:
         number = await self.open_task()
         run = f"asker-{number}-1-abcdef"
         order = SegmentOrder(run=run, task=number, agent="asker", attempt=1)
@@ -74,24 +74,24 @@ class LiveRoom:
             task=number,
         )
 
-    async def step(self, seat: AgentConnection) -> int:
+    async def step(self, connection: AgentConnection) -> int:
         self._steps += 1
-        draft = TaskDraft(title="A step", parent=seat.task, in_plan=True, goals=_wants("step.txt"))
+        draft = TaskDraft(title="A step", parent=connection.task, in_plan=True, goals=_wants("step.txt"))
         return self.fleet.board.add(draft, TESTER).number
 
-    async def guest(self) -> AgentConnection:
+    async def external_agent(self) -> AgentConnection:
         return AgentConnection(
-            id="g", agent="guest", agent_id="g", hierarchy=Hierarchy.WORKER, project="prj", spawned=False
+            id="g", agent="external_agent", agent_id="g", hierarchy=Hierarchy.WORKER, project="prj", spawned=False
         )
 
     async def open_task(self) -> int:
         return self.fleet.board.add(TaskDraft(title="A task", goals=_wants("whole.txt")), TESTER).number
 
-    async def work(self, seat: AgentConnection, number: int, good: bool) -> None:
-        live = self.parts.find(seat.run)
+    async def work(self, connection: AgentConnection, number: int, good: bool) -> None:
+        live = self.parts.find(connection.run)
         assert live is not None
         assert live.run.workspace is not None
-        name = "whole.txt" if number == seat.task else "step.txt"
+        name = "whole.txt" if number == connection.task else "step.txt"
         line = f"echo {'good' if good else 'bad'} > {name}; git add -A; git commit -qm work"
         await asyncio.to_thread(self._run, live.run.workspace.path, line)
 
@@ -136,12 +136,12 @@ class TestTheDeskOfAFleet(DeskSuite):
 
 
 async def test_what_is_not_committed_does_not_count_for_a_step(room: LiveRoom) -> None:
-    seat = await room.seated()
-    number = await room.step(seat)
-    place = await room.desk.place(seat)
+    connection = await room.connected()
+    number = await room.step(connection)
+    place = await room.desk.place(connection)
     (Path(place.path) / "step.txt").write_text("good\n", encoding="utf-8")
 
-    judged = await room.desk.judge_subtask(seat, number)
+    judged = await room.desk.judge_subtask(connection, number)
 
     assert not judged.done
     assert judged.evidence is not None
@@ -149,13 +149,13 @@ async def test_what_is_not_committed_does_not_count_for_a_step(room: LiveRoom) -
 
 
 async def test_the_same_commit_is_not_verified_twice(room: LiveRoom) -> None:
-    seat = await room.seated()
-    assert seat.task is not None
-    await room.work(seat, seat.task, good=True)
-    first, second = await asyncio.gather(room.desk.judge(seat), room.desk.judge(seat))
+    connection = await room.connected()
+    assert connection.task is not None
+    await room.work(connection, connection.task, good=True)
+    first, second = await asyncio.gather(room.desk.judge(connection), room.desk.judge(connection))
     assert first == second
     assert first.done
-    live = room.parts.find(seat.run)
+    live = room.parts.find(connection.run)
     assert live is not None
     assert live.run.proof is not None
     assert live.run.proof.held == first.commit
@@ -163,37 +163,37 @@ async def test_the_same_commit_is_not_verified_twice(room: LiveRoom) -> None:
 
 async def test_who_was_started_for_a_task_takes_no_other(room: LiveRoom) -> None:
     with pytest.raises(WorkflowError) as refused:
-        await room.desk.take(await room.seated(), 99)
+        await room.desk.take(await room.connected(), 99)
     assert refused.value.code is ErrorCode.FORBIDDEN
 
 
 async def test_a_session_that_nobody_carries_out_here_is_asked_to_try_again(room: LiveRoom) -> None:
-    seat = msgspec.structs.replace(await room.seated(), run="asker-9-1-000000")
+    connection = msgspec.structs.replace(await room.connected(), run="asker-9-1-000000")
     with pytest.raises(WorkflowError) as refused:
-        await room.desk.judge(seat)
+        await room.desk.judge(connection)
     assert (refused.value.code, refused.value.action) == (ErrorCode.CONFLICT, "retry")
 
 
 async def test_a_claim_is_looked_at_as_soon_as_its_working_tree_is_open_again(room: LiveRoom) -> None:
-    seat = await room.seated()
-    assert seat.task is not None
-    await room.work(seat, seat.task, good=True)
-    live = room.parts.find(seat.run)
+    connection = await room.connected()
+    assert connection.task is not None
+    await room.work(connection, connection.task, good=True)
+    live = room.parts.find(connection.run)
     assert live is not None
     desk = LiveWorkVerifier(room.context, room.parts.find, room._landing)
-    room.parts.over(seat.run)  # as it is right after a death
+    room.parts.over(connection.run)  # as it is right after a death
 
-    claimed = asyncio.create_task(desk.judge(seat))
+    claimed = asyncio.create_task(desk.judge(connection))
     await asyncio.sleep(0)
     assert not claimed.done()
-    room.parts._live[seat.run] = live
+    room.parts._live[connection.run] = live
 
     assert (await claimed).done
 
 
 async def test_nobody_waits_for_a_working_tree_at_a_desk_that_is_being_left(room: LiveRoom) -> None:
-    seat = msgspec.structs.replace(await room.seated(), run="asker-9-1-000000")
+    connection = msgspec.structs.replace(await room.connected(), run="asker-9-1-000000")
     desk = LiveWorkVerifier(room.context, room.parts.find, room._landing, patience=600, leaving=lambda: True)
     with pytest.raises(WorkflowError) as refused:
-        await desk.judge(seat)
+        await desk.judge(connection)
     assert refused.value.action == "retry"

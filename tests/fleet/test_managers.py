@@ -17,7 +17,7 @@ def crew(yard: Yard) -> None:
     """A manager, and a worker that does each of its tasks in one go."""
     asker(yard, "boss", "manager", plan=PARTS)
     asker(yard, "asker", atomic=True, by_title=True)
-    yard.set(work={"agent": "asker"}, workflow={"park_seconds": 600, "wait_seconds": 1})
+    yard.set(work={"agent": "asker"}, workflow={"suspend_seconds": 600, "wait_seconds": 1})
 
 
 def test_a_manager_has_three_workers_do_its_task_and_it_lands(small_yard: Yard) -> None:
@@ -52,7 +52,7 @@ def test_the_task_of_a_manager_is_reviewed_and_lands_although_work_agent_has_no_
     asker(yard, "boss", "manager", plan=PARTS[:1])
     asker(yard, "asker", atomic=True, by_title=True)
     reviewer(yard, APPROVE)
-    yard.set(workflow={"park_seconds": 600, "wait_seconds": 1})
+    yard.set(workflow={"suspend_seconds": 600, "wait_seconds": 1})
     yard.task(1, "Write a file", assignee="boss", requires_review=True, reviewer_type="ai")
 
     worked = yard.work("--plain", "--workers", "3")
@@ -75,7 +75,7 @@ def test_what_a_manager_cannot_land_goes_to_a_worker_that_did_a_part_of_it(small
     go = yard.project.root.parent / "go"
     asker(yard, "boss", "manager", plan=PARTS[:1], wait={"report_completion": str(go)})
     yard.agent("hand", script=RESOLVES)
-    yard.set(workflow={"park_seconds": 600, "wait_seconds": 1})
+    yard.set(workflow={"suspend_seconds": 600, "wait_seconds": 1})
     yard.task(1, "Write a file", assignee="boss")
 
     process = yard.start("--workers", "3", "--until-empty")
@@ -97,7 +97,7 @@ def test_a_manager_whose_landing_is_red_is_not_started_to_work_on_it(small_yard:
     go = yard.project.root.parent / "go"
     asker(yard, "boss", "manager", plan=PARTS[:1], wait={"exit": str(go)})
     yard.agent("hand", script="echo $GENBA_ISSUE > task-$GENBA_ISSUE.txt")
-    yard.set(workflow={"park_seconds": 600, "wait_seconds": 1})
+    yard.set(workflow={"suspend_seconds": 600, "wait_seconds": 1})
     yard.task(1, "Write a file", assignee="boss")
 
     process = yard.start("--workers", "3", "--until-empty")
@@ -129,8 +129,8 @@ def test_a_manager_gives_its_worker_free_and_is_woken_when_its_parts_have_ended(
         boss = next(session for session in board.sessions(1) if session.purpose is Purpose.MANAGE)
         children = board.board.get(1).children
     assert len(children) == len(PARTS), "nothing was planned twice"
-    assert boss.part > 1, "it was sent home, and woken"
-    assert "exit parked" in " ".join(line.removeprefix("told ") for line in said(yard, boss.run))
+    assert boss.part > 1, "it was stopped, and woken"
+    assert "exit suspended" in " ".join(line.removeprefix("told ") for line in said(yard, boss.run))
 
 
 def test_a_fleet_that_is_killed_while_a_manager_waits_goes_on_and_plans_nothing_twice(small_yard: Yard) -> None:
@@ -138,7 +138,7 @@ def test_a_fleet_that_is_killed_while_a_manager_waits_goes_on_and_plans_nothing_
     go = yard.project.root.parent / "go"
     asker(yard, "boss", "manager", plan=PARTS)
     asker(yard, "asker", atomic=True, by_title=True, wait={"execute_subtask": str(go)})
-    yard.set(work={"agent": "asker"}, workflow={"park_seconds": 600, "wait_seconds": 1})
+    yard.set(work={"agent": "asker"}, workflow={"suspend_seconds": 600, "wait_seconds": 1})
     yard.task(1, "Write three files", assignee="boss")
 
     process = yard.start("--workers", "4")

@@ -56,7 +56,7 @@ def test_a_paused_task_is_left_alone_and_the_others_go_on(small_yard: Yard) -> N
     assert yard.started() == ["2", "1"]
 
 
-def test_a_task_that_is_stopped_under_way_is_parked_and_goes_on_in_its_session(small_yard: Yard) -> None:
+def test_a_task_that_is_stopped_under_way_is_suspended_and_goes_on_in_its_session(small_yard: Yard) -> None:
     yard = small_yard
     yard.set()
     gate = slow(yard)
@@ -69,8 +69,8 @@ def test_a_task_that_is_stopped_under_way_is_parked_and_goes_on_in_its_session(s
     assert process.wait(60) == 1
     assert not yard.left_running(), "its agent was ended"
     with yard.board() as board:
-        (parked,) = board.sessions(1)
-    assert parked.waits_for is WaitsFor.RESUME
+        (suspended,) = board.sessions(1)
+    assert suspended.waits_for is WaitsFor.RESUME
     assert "It can wait." in yard.genba("decisions").out
     open_gate(gate)
     yard.genba("resume", "1")
@@ -78,7 +78,7 @@ def test_a_task_that_is_stopped_under_way_is_parked_and_goes_on_in_its_session(s
     with yard.board() as board:
         (same,) = board.sessions(1)
     assert yard.look(1).status is TaskStatus.DONE
-    assert same.run == parked.run
+    assert same.run == suspended.run
 
 
 def test_a_stopped_project_ends_every_worker_and_is_refused_until_it_is_resumed(small_yard: Yard) -> None:
@@ -102,7 +102,7 @@ def test_a_stopped_project_ends_every_worker_and_is_refused_until_it_is_resumed(
     assert not yard.unreachable()
 
 
-def test_ctrl_c_parks_what_runs_and_work_goes_on_with_it(yard: Yard) -> None:
+def test_ctrl_c_suspend_what_runs_and_work_goes_on_with_it(yard: Yard) -> None:
     yard.set(work={"workers": 2})
     gate = slow(yard)
     yard.task(1)
@@ -133,7 +133,7 @@ def test_a_second_ctrl_c_cuts_nothing_off(small_yard: Yard) -> None:
     until(lambda: yard.started() == ["1"])
 
     os.kill(process.pid, signal.SIGINT)
-    until(lambda: "parking" in yard.log())
+    until(lambda: "suspending" in yard.log())
     if process.poll() is None:
         os.kill(process.pid, signal.SIGINT)
 

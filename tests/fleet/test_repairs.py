@@ -67,7 +67,7 @@ def test_an_agent_that_once_failed_at_a_task_is_never_asked_to_review_it(small_y
     assert [(need["task"], need["kind"]) for need in done["needs"]] == [(1, "review")], "a person judges it"
 
 
-def test_the_parts_of_a_paused_task_are_parked_with_it(small_yard: Yard) -> None:
+def test_the_parts_of_a_paused_task_are_suspended_with_it(small_yard: Yard) -> None:
     yard = small_yard
     gate = yard.project.root.parent / "gate"
     yard.set()
@@ -82,8 +82,8 @@ def test_the_parts_of_a_paused_task_are_parked_with_it(small_yard: Yard) -> None
     assert process.wait(60) == 1
     assert not yard.left_running()
     with yard.board() as board:
-        (parked,) = board.sessions(2)
-    assert parked.waits_for is WaitsFor.RESUME
+        (suspended,) = board.sessions(2)
+    assert suspended.waits_for is WaitsFor.RESUME
     gate.touch()
     yard.genba("resume", "1")
     yard.work()

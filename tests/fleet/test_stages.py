@@ -279,7 +279,7 @@ def test_a_stage_without_an_agent_waits_and_says_so(small_yard: Yard) -> None:
     with yard.board() as board:
         assert not [one for one in board.escalations() if one.status == "open"]
     (end,) = done["tasks"]
-    assert (end["status"], end["merged"] != "", done["parked"]) == ("open", True, 0)
+    assert (end["status"], end["merged"] != "", done["suspended"]) == ("open", True, 0)
     assert 'a phase has landed; it is at the stage of "ghost"' in end["detail"]
     assert end["detail"].endswith("  genba agent check ghost")
     (again,) = summary(yard.work(check=1))["tasks"]
@@ -298,7 +298,7 @@ def test_a_task_whose_last_stage_only_labels_is_open_in_the_summary_with_what_to
 
     assert (phases(yard), yard.look(1).status) == (["analyst", "writer"], TaskStatus.OPEN)
     (end,) = done["tasks"]
-    assert (end["status"], done["parked"]) == ("open", 0)
+    assert (end["status"], done["suspended"]) == ("open", 0)
     why = "all of its stages are complete, and the last one left it open"
     assert end["detail"] == f"a phase has landed; {why}  genba task show 1"
 

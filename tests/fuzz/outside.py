@@ -17,7 +17,7 @@ WHOLE = int(os.environ.get("GENBA_FUZZ_EXAMPLES") or 0)
 """How many examples of each kind a long search tries, with dice; 0: a share of them, always the same."""
 Test = TypeVar("Test", bound=Callable[..., Any])
 SIGNS_OF_LIFE = ("calls", "lease_until", "heartbeat_at", "last_action")
-"""What a seat writes at each call, also at one that is refused."""
+"""What a connection writes at each call, also at one that is refused."""
 
 
 def tried(share: int, whole: float = 1.0) -> settings:
@@ -33,12 +33,14 @@ def tried(share: int, whole: float = 1.0) -> settings:
 
 
 def everything(file: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """All rows of all tables of a blackboard, but the signs of life of seats."""
+    """All rows of all tables of a blackboard, but the signs of life of connections."""
     found: dict[str, list[tuple[Any, ...]]] = {}
     with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as connection:
         for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"):
             columns = [row[1] for row in connection.execute(f'PRAGMA table_info("{name}")')]
-            wanted = ", ".join(f'"{each}"' for each in columns if name != "seats" or each not in SIGNS_OF_LIFE)
+            wanted = ", ".join(
+                f'"{each}"' for each in columns if name != "agent_connections" or each not in SIGNS_OF_LIFE
+            )
             found[name] = sorted(connection.execute(f'SELECT {wanted} FROM "{name}"'), key=repr)
     return found
 

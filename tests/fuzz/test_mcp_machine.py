@@ -26,7 +26,7 @@ from tests.mcp.door import Door, open_house
 from tests.project import furnish
 from tests.workflow.context import ORCHESTRATOR, House
 
-CLIENTS = ("worker", "manager", "reviewer", "guest", "gone", "nobody", "forger")
+CLIENTS = ("worker", "manager", "reviewer", "external_agent", "gone", "nobody", "forger")
 STRANGERS = ("gone", "nobody", "forger")
 """Who has left, who never came, and who shows what nobody gave them."""
 numbers = st.integers(1, 9) | st.sampled_from((0, -1, 2**53, 2**70))
@@ -79,13 +79,17 @@ class Clients(RuleBasedStateMachine):
     async def _come(self) -> None:
         furnish(self.folder / "board.db")
         wide = WorkflowSettings(
-            wait_seconds=0, calls_per_minute=1_000_000, max_repeats=100_000, max_reworks=100_000, park_seconds=100_000
+            wait_seconds=0,
+            calls_per_minute=1_000_000,
+            max_repeats=100_000,
+            max_reworks=100_000,
+            suspend_seconds=100_000,
         )
         self.context: House = await self.stack.enter_async_context(
             open_house(self.folder, FleetSettings(workflow=wide))
         )
         self.door: Door = await self.stack.enter_async_context(Door.opened(self.context))
-        # Not open yet: an open one may be taken by a guest, who comes by itself.
+        # Not open yet: an open one may be taken by an external agent, who comes by itself.
         self.others = self.context.task("Nobody's", status=TaskStatus.BACKLOG)
         self.untouched = self.context.board.get(self.others)
         for name, agent, purpose in (
@@ -97,7 +101,7 @@ class Clients(RuleBasedStateMachine):
             self.tokens[name] = caller.token
         self.tokens["reviewer"] = (await self.context.spawn(self._review(), "tester", Purpose.REVIEW)).token
         await self.context.service.logout(Caller(token=self.tokens["gone"]))
-        self.tokens["guest"] = (await self.context.come(*await self.context.guest())).token
+        self.tokens["external_agent"] = (await self.context.come(*await self.context.external_agent())).token
         self.seen = self._last_event()
 
     def _review(self) -> int:

@@ -131,14 +131,14 @@ def test_a_conflict_goes_back_to_its_author_with_the_paths() -> None:
 
 
 def test_work_that_is_red_after_the_merge_goes_back_with_the_failing_goals() -> None:
-    red = entry(1, EntryStatus.RED, detail="tests_pass: 2 failed")
+    red = entry(1, EntryStatus.FAILED, detail="tests_pass: 2 failed")
     onward = only(Continue, decide(field(in_review(1), sessions=(verified(1),), entries=(red,))))
-    assert onward.cause is Cause.RED
+    assert onward.cause is Cause.FAILED
     assert onward.gap is not None
     assert onward.gap.output == "tests_pass: 2 failed"
 
 
-@pytest.mark.parametrize("status", [EntryStatus.CONFLICT, EntryStatus.RED])
+@pytest.mark.parametrize("status", [EntryStatus.CONFLICT, EntryStatus.FAILED])
 def test_after_the_rounds_a_person_decides_whether_there_is_one_more(status: EntryStatus) -> None:
     kind = EscalationKind(str(status))
     torn = entry(1, status, paths=("app.py",), detail="boom")
@@ -263,7 +263,7 @@ def _judged(**more: Any) -> FleetSession:
     return verified(1, WaitsFor.REVIEW, **more)
 
 
-# ── budget and parking ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── budget and suspending ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_session_without_budget_asks_a_person_and_goes_on_when_it_is_approved() -> None:
@@ -284,7 +284,7 @@ def test_a_session_without_budget_goes_on_when_the_budget_is_raised() -> None:
     assert only(Continue, decide(here)).reason == "there is budget again"
 
 
-def test_a_session_that_the_budget_of_the_day_parked_goes_on_tomorrow() -> None:
+def test_a_session_that_the_budget_of_the_day_suspended_goes_on_tomorrow() -> None:
     here = field(
         task(1, status=TaskStatus.IN_PROGRESS), sessions=(session(1, waits_for=WaitsFor.BUDGET),),
         ledger=SpendingTotals(today=Cost(cost_usd=9)),
@@ -292,12 +292,12 @@ def test_a_session_that_the_budget_of_the_day_parked_goes_on_tomorrow() -> None:
     assert wait_of(1, decide(here, settings(budget={"day_usd": 9}))).until == "2026-03-02T00:00:00.000000Z"
 
 
-def test_a_session_that_was_parked_goes_on_unless_somebody_stopped_it() -> None:
-    parked = session(1, waits_for=WaitsFor.RESUME)
-    assert only(Continue, decide(field(task(1), sessions=(parked,)))).cause is Cause.RESUMED
-    stopped = field(task(1), sessions=(parked,), escalations=(asked(1, EscalationKind.STOPPED),))
+def test_a_session_that_was_suspended_goes_on_unless_somebody_stopped_it() -> None:
+    suspended = session(1, waits_for=WaitsFor.RESUME)
+    assert only(Continue, decide(field(task(1), sessions=(suspended,)))).cause is Cause.RESUMED
+    stopped = field(task(1), sessions=(suspended,), escalations=(asked(1, EscalationKind.STOPPED),))
     assert wait_of(1, decide(stopped)).kind is WaitReason.PERSON
-    held = field(task(1), sessions=(parked,), held=frozenset({1}))
+    held = field(task(1), sessions=(suspended,), held=frozenset({1}))
     assert all(isinstance(move, Wait) for move in decide(held))
 
 

@@ -73,7 +73,7 @@ STATES: dict[str, Snapshot] = {
         WORKER, pieces=(of(FORM, S.IN_PROGRESS),), evidence=msgspec.structs.replace(RED, task=8)
     ),
     "rework-manager": msgspec.structs.replace(MANAGER, pieces=(of(FORM, S.DONE),), evidence=RED),
-    "rework-full": msgspec.structs.replace(MANAGER, pieces=(of(FORM, S.DONE),), evidence=RED, most_parts=1),
+    "rework-full": msgspec.structs.replace(MANAGER, pieces=(of(FORM, S.DONE),), evidence=RED, max_subtasks=1),
     "report_completion": msgspec.structs.replace(WORKER, pieces=(of(FORM, S.DONE),)),
     "exit": msgspec.structs.replace(WORKER, ending=ExitReason.PAUSED),
 }

@@ -127,7 +127,7 @@ def test_a_worker_plans_its_task_or_says_that_it_needs_no_plan() -> None:
     )
 
 
-@pytest.mark.parametrize("more", [{"atomic": True}, {"may_split": False}, {"most_parts": 0}])
+@pytest.mark.parametrize("more", [{"atomic": True}, {"may_split": False}, {"max_subtasks": 0}])
 def test_a_task_without_subtasks_is_done_itself(more: dict[str, Any]) -> None:
     action = decide(worker(phase=Phase.EXECUTING, **more))
     assert (action.action, action.subtask, action.task) == (K.EXECUTE_SUBTASK, None, TASK)
@@ -160,7 +160,7 @@ def test_a_worker_goes_on_with_the_step_in_progress() -> None:
 
 def test_a_plan_that_is_made_call_by_call_may_grow_until_its_first_step_begins() -> None:
     assert T.CREATE_TASK in decide(worker(step(8), step(9))).tools
-    assert T.CREATE_TASK not in decide(worker(step(8), step(9), most_parts=2)).tools
+    assert T.CREATE_TASK not in decide(worker(step(8), step(9), max_subtasks=2)).tools
     assert T.CREATE_TASK not in decide(worker(step(8, S.IN_PROGRESS), step(9))).tools
     assert T.CREATE_TASK not in decide(worker(step(8, S.DONE), step(9))).tools
 
@@ -191,19 +191,19 @@ def test_steps_that_are_left_come_before_a_verdict_on_the_whole() -> None:
 
 @pytest.mark.parametrize("role", Hierarchy)
 def test_work_that_is_red_too_often_ends_the_session(role: Hierarchy) -> None:
-    values = {"hierarchy": role, "evidence": RED, "reworks": 10, "most_reworks": 10}
+    values = {"hierarchy": role, "evidence": RED, "reworks": 10, "max_reworks": 10}
     assert exits(worker(step(8, S.DONE), **values)) == ExitReason.NO_PROGRESS
     assert decide(worker(step(8, S.DONE), **values)).evidence == RED
 
 
 def test_a_step_that_is_red_too_often_ends_the_session() -> None:
-    values = {"evidence": Evidence(task=8), "reworks": 2, "most_reworks": 2}
+    values = {"evidence": Evidence(task=8), "reworks": 2, "max_reworks": 2}
     assert exits(worker(step(8, S.IN_PROGRESS), **values)) == ExitReason.NO_PROGRESS
 
 
 def test_work_that_cannot_be_judged_comes_back_only_so_often() -> None:
     broken = Evidence(task=7, verdict="error", round=10)
-    assert exits(worker(step(8, S.DONE), evidence=broken, reworks=0, most_reworks=10)) == ExitReason.NO_PROGRESS
+    assert exits(worker(step(8, S.DONE), evidence=broken, reworks=0, max_reworks=10)) == ExitReason.NO_PROGRESS
 
 
 def test_a_worker_whose_steps_have_ended_reports() -> None:
@@ -215,7 +215,7 @@ def test_a_worker_whose_plan_was_cancelled_makes_another_one() -> None:
     gone = (step(8, S.CANCELLED), step(9, S.CANCELLED))
     action = decide(worker(*gone))
     assert (action.action, action.subtasks) == (K.CREATE_SUBTASKS, gone)
-    assert decide(worker(*gone, most_parts=2)).action is K.EXECUTE_SUBTASK
+    assert decide(worker(*gone, max_subtasks=2)).action is K.EXECUTE_SUBTASK
 
 
 def test_a_worker_goes_on_with_other_steps_before_it_tells_of_a_blocked_one() -> None:
@@ -288,12 +288,12 @@ def test_a_manager_waits_for_a_person_who_was_asked() -> None:
 
 def test_a_manager_that_takes_the_place_of_a_worker_is_sent_home() -> None:
     assert decide(manager(given(8))).action is K.WAIT
-    assert exits(manager(given(8), crowded=True)) == ExitReason.PARKED
-    assert exits(manager(given(8), waited_seconds=60, park_seconds=60)) == ExitReason.PARKED
+    assert exits(manager(given(8), worker_needed=True)) == ExitReason.SUSPENDED
+    assert exits(manager(given(8), waited_seconds=60, suspend_seconds=60)) == ExitReason.SUSPENDED
 
 
-def test_a_guest_may_wait_as_long_as_it_likes() -> None:
-    values = {"spawned": False, "crowded": True, "waited_seconds": 9_999, "repeats": 999}
+def test_an_external_agent_may_wait_as_long_as_it_likes() -> None:
+    values = {"spawned": False, "worker_needed": True, "waited_seconds": 9_999, "repeats": 999}
     assert decide(manager(given(8), **values)).action is K.WAIT
 
 
@@ -326,7 +326,7 @@ def test_what_failed_too_often_is_not_tried_again() -> None:
 
 
 def test_nothing_is_split_when_there_is_no_room() -> None:
-    action = decide(manager(step(8, S.BLOCKED, blocker=STUCK), most_parts=1))
+    action = decide(manager(step(8, S.BLOCKED, blocker=STUCK), max_subtasks=1))
     assert action.choices == ("retry", "reassign", "cancel", "ask_human")
     assert T.CREATE_TASKS_BATCH not in action.tools
 
@@ -372,7 +372,7 @@ def test_a_manager_whose_subtasks_have_ended_reports() -> None:
 def test_a_manager_whose_subtasks_were_all_cancelled_plans_again_while_there_is_room() -> None:
     gone = (step(8, S.CANCELLED), step(9, S.CANCELLED))
     assert decide(manager(*gone)).action is K.CREATE_SUBTASKS
-    action = decide(manager(*gone, most_parts=2))
+    action = decide(manager(*gone, max_subtasks=2))
     assert (action.action, action.reason, action.choices) == (K.HANDLE_BLOCKED, "no_room", ("ask_human",))
 
 
@@ -398,7 +398,7 @@ def test_a_manager_leads_the_mending_before_it_is_told_of_the_verdict_again() ->
 
 
 def test_a_manager_without_room_for_a_mending_subtask_claims_again_or_asks() -> None:
-    action = decide(manager(step(8, S.DONE), evidence=RED, most_parts=1))
+    action = decide(manager(step(8, S.DONE), evidence=RED, max_subtasks=1))
     assert action.tools == (T.REPORT_COMPLETED, T.REPORT_BLOCKED, T.GET_MY_TASK)
 
 
@@ -406,21 +406,21 @@ def test_a_manager_without_room_for_a_mending_subtask_claims_again_or_asks() -> 
 
 
 def test_whoever_asks_again_and_again_is_warned_and_then_told_to_stop() -> None:
-    lines = [decide(worker(repeats=repeats, most_repeats=4)) for repeats in range(5)]
+    lines = [decide(worker(repeats=repeats, max_repeats=4)) for repeats in range(5)]
     assert [action.action for action in lines] == [K.CREATE_SUBTASKS] * 4 + [K.EXIT]
     assert [bool(action.warning) for action in lines] == [False, False, True, True, False]
     assert lines[4].reason == ExitReason.NO_PROGRESS
     assert lines[2].warning == "Nothing has changed since you asked 2 times. After 4 times you are told to stop."
 
 
-def test_a_guest_that_makes_no_progress_is_told_to_stop_as_well() -> None:
+def test_an_external_agent_that_makes_no_progress_is_told_to_stop_as_well() -> None:
     assert exits(worker(spawned=False, repeats=25)) == ExitReason.NO_PROGRESS
 
 
 def test_waiting_is_no_loop() -> None:
     waits = manager(given(8), repeats=24)
     assert (decide(waits).action, decide(waits).warning) == (K.WAIT, "")
-    assert exits(msgspec.structs.replace(waits, repeats=25)) == ExitReason.PARKED
+    assert exits(msgspec.structs.replace(waits, repeats=25)) == ExitReason.SUSPENDED
 
 
 # ── tools ────────────────────────────────────────────────────────────────────────────────────────────────────────────

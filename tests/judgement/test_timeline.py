@@ -64,7 +64,7 @@ def test_what_began_before_the_picture_begins_with_it() -> None:
 def test_a_part_whose_executor_is_gone_ends_with_its_last_sign_of_life() -> None:
     lost = span(status="running", outcome="", ended_at="")
     found = stretches([lost], [mark("11:00", True)], SINCE, frozenset({"laptop"}))
-    assert times(found) == [("laptop", "11:00", "11:30", "parked")]
+    assert times(found) == [("laptop", "11:00", "11:30", "suspended")]
 
 
 def test_a_part_that_went_on_elsewhere_is_two_stretches() -> None:
@@ -74,7 +74,7 @@ def test_a_part_that_went_on_elsewhere_is_two_stretches() -> None:
         mark("11:40", False, 2, outcome="completed"),
     ]
     found = stretches([span(part=2)], marks, SINCE)
-    assert times(found) == [("laptop", "11:00", "11:20", "parked"), ("build", "11:20", "11:40", "completed")]
+    assert times(found) == [("laptop", "11:00", "11:20", "suspended"), ("build", "11:20", "11:40", "completed")]
 
 
 def test_a_run_of_its_own_is_one_stretch() -> None:

@@ -2,7 +2,7 @@
 
 The model knows what each tool does to the blackboard, and nothing of how the next action is chosen. From every state
 that can be reached, `decide` is asked, and whatever its answer tells to do is done, in every way that it may come out:
-green or red, answered or refused, cancelled, sent home and woken, killed and begun again.
+green or red, answered or refused, cancelled, stopped and woken, killed and begun again.
 """
 
 from collections.abc import Iterator
@@ -89,8 +89,8 @@ def shown(world: World, plan: Plan) -> Snapshot:
         answered=world.tells_answers and any(part.late and part.status is S.DONE for part in world.parts),
         verified="c0ffee" if world.verified else "",
         reworks=world.reworks,
-        most_reworks=MOST_REWORKS,
-        most_parts=len(plan.shape) + world.room,
+        max_reworks=MOST_REWORKS,
+        max_subtasks=len(plan.shape) + world.room,
     )
 
 
@@ -146,7 +146,7 @@ def obeyed(world: World, action: Action, plan: Plan) -> Iterator[World]:
                 yield changed(world, part_of(world, one.number), status=S.OPEN, assigned=True)
         case K.HANDLE_BLOCKED:
             yield from handled(world, action)
-        case K.EXIT if action.reason == ExitReason.PARKED:
+        case K.EXIT if action.reason == ExitReason.SUSPENDED:
             yield world._replace(home=True)
 
 
@@ -264,7 +264,7 @@ def walk(first: World, plan: Plan) -> dict[World, Seen]:
             continue
         assert len(found) < 50_000, f"there is no end of states: {world}"
         action = decide(shown(world, plan))
-        ended = action.action is K.EXIT and action.reason != ExitReason.PARKED
+        ended = action.action is K.EXIT and action.reason != ExitReason.SUSPENDED
         own: tuple[World, ...] = ()
         if world.home:
             own = () if action.action is K.WAIT else (world._replace(home=False),)
@@ -296,8 +296,8 @@ STARTS = {
     "worker": World(Hierarchy.WORKER),
     "manager": World(Hierarchy.MANAGER),
     "manager that is not told": World(Hierarchy.MANAGER, tells_answers=False),
-    "guest": World(Hierarchy.WORKER, spawned=False),
-    "managing guest": World(Hierarchy.MANAGER, spawned=False, room=0),
+    "external_agent": World(Hierarchy.WORKER, spawned=False),
+    "managing external agent": World(Hierarchy.MANAGER, spawned=False, room=0),
 }
 CASES = [
     pytest.param(
@@ -349,7 +349,7 @@ def test_whoever_does_as_it_is_told_comes_to_an_end_and_never_waits_for_nothing(
 def check_order(world: World, seen: Seen, plan: Plan) -> None:
     """An order can be carried out, and changes something; who is told to wait has something to wait for."""
     action = seen.action
-    if action.action is K.WAIT or action.reason == ExitReason.PARKED:
+    if action.action is K.WAIT or action.reason == ExitReason.SUSPENDED:
         assert list(others(world, plan)), f"nobody will move anything in {world}"
     elif action.action is not K.EXIT and not world.home:
         assert seen.own, f"an order that nobody can carry out: {action.action} in {world}"
@@ -390,7 +390,7 @@ def test_a_long_random_walk_ends(data: st.DataObject) -> None:
     world = world._replace(room=data.draw(st.integers(0, 3)))
     for _ in range(2_000):
         action = decide(shown(world, plan))
-        if action.action is K.EXIT and action.reason != ExitReason.PARKED:
+        if action.action is K.EXIT and action.reason != ExitReason.SUSPENDED:
             return
         after = list(others(world, plan))
         if world.home:
@@ -429,7 +429,7 @@ ANY_SNAPSHOT = st.builds(
     answered=st.booleans(),
     verified=st.sampled_from(["", "c0ffee"]),
     ending=st.none() | st.none() | st.sampled_from(list(ExitReason)),
-    crowded=st.booleans(),
+    worker_needed=st.booleans(),
     waited_seconds=st.floats(0, 120),
     repeats=st.integers(0, 60),
     reworks=st.integers(0, 12),
@@ -449,7 +449,7 @@ def test_whatever_the_blackboard_shows_there_is_one_answer(snapshot: Snapshot) -
     if action.action is K.WAIT:
         assert action.subtasks
         assert not any(one.status.ended for one in action.subtasks)
-    if action.reason == ExitReason.PARKED and snapshot.ending is None:
+    if action.reason == ExitReason.SUSPENDED and snapshot.ending is None:
         assert snapshot.spawned
     for language in ("en", "ja"):
         assert write(action, language, {})

@@ -92,16 +92,16 @@ class Team:
         environment = {**ordinary_environment(), **self.project.environment}
         if self.transport == "http":
             async with Client(self.serve()) as client:
-                yield await self._seated(client, keys)
+                yield await self._connected(client, keys)
             return
         words = StdioServerParameters(command=str(GENBA), args=["mcp"], cwd=self.project.root, env=environment)
         async with Client(words) as client:
-            yield await self._seated(client, keys)
+            yield await self._connected(client, keys)
 
-    async def _seated(self, client: Client, keys: dict[str, str]) -> Member:
+    async def _connected(self, client: Client, keys: dict[str, str]) -> Member:
         shown = {"agent_id": keys["GENBA_AGENT_ID"], "passkey": keys["GENBA_PASSKEY"]}
-        seated = told(await client.call_tool("authenticate", shown))
-        return Member(self.project, client, seated["session_token"])
+        connected = told(await client.call_tool("authenticate", shown))
+        return Member(self.project, client, connected["session_token"])
 
     def serve(self) -> str:
         """The address of one `genba mcp --http` for all; it is started when it is first needed."""

@@ -24,7 +24,7 @@ from tests.project import Project
 CLIENTS = ("claude-code", "codex", "opencode")
 
 
-async def guest(project: Project) -> dict[str, str]:
+async def external_agent(project: Project) -> dict[str, str]:
     """An agent that may come by itself, as its environment knows it."""
     passkey = new_passkey()
     with project.board() as board:
@@ -40,10 +40,10 @@ def environment(project: Project, **more: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_a_guest_authenticates_once_and_the_process_remembers_it(project: Project, mode: str) -> None:
+async def test_an_external_agent_authenticates_once_and_the_process_remembers_it(project: Project, mode: str) -> None:
     project.issue(1, "Build a kite")
     server = StdioServerParameters(
-        command=str(GENBA), args=["mcp"], cwd=project.root, env=environment(project, **await guest(project))
+        command=str(GENBA), args=["mcp"], cwd=project.root, env=environment(project, **await external_agent(project))
     )
 
     async with Client(server, mode=mode) as client:
@@ -132,14 +132,14 @@ async def served(project: Project, *words: str) -> AsyncIterator[tuple[str, asyn
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_the_first_line_is_the_address_and_a_signal_ends_it(project: Project, number: signal.Signals) -> None:
     project.issue(1, "Build a kite")
-    carried = await guest(project)
+    carried = await external_agent(project)
 
     async with served(project) as (url, process):
         assert url.startswith("http://127.0.0.1:")
         async with Client(url) as client:
             arguments = {"agent_id": carried["GENBA_AGENT_ID"], "passkey": carried["GENBA_PASSKEY"]}
-            seated = told(await client.call_tool("authenticate", arguments))
-            asked = await client.call_tool("get_next_action", {"session_token": seated["session_token"]})
+            connected = told(await client.call_tool("authenticate", arguments))
+            asked = await client.call_tool("get_next_action", {"session_token": connected["session_token"]})
             assert told(asked)["action"] == "get_task"
         process.send_signal(number)
         async with asyncio.timeout(60):

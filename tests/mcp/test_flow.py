@@ -40,8 +40,8 @@ class Asker:
 
 
 async def authenticated(client: Client, **arguments: str) -> Asker:
-    seated = told(await client.call_tool("authenticate", arguments))
-    return Asker(client, seated["session_token"])
+    connected = told(await client.call_tool("authenticate", arguments))
+    return Asker(client, connected["session_token"])
 
 
 async def walk(asker: Asker, context: House, task: int) -> None:
@@ -98,9 +98,9 @@ async def test_a_token_in_the_header_needs_no_argument(door: Door, mode: str) ->
         assert told(await client.call_tool("help", {}))["action"] == "get_task"
 
 
-async def test_a_guest_shows_its_passkey_in_the_header_and_its_name_in_another(door: Door) -> None:
+async def test_an_external_agent_shows_its_passkey_in_the_header_and_its_name_in_another(door: Door) -> None:
     task = door.context.task()
-    agent, passkey = await door.context.guest("visitor")
+    agent, passkey = await door.context.external_agent("visitor")
 
     async with door.client(Authorization=f"Bearer {passkey}", **{"Genba-Agent": agent}) as client:
         asker = await authenticated(client)
@@ -109,9 +109,9 @@ async def test_a_guest_shows_its_passkey_in_the_header_and_its_name_in_another(d
         await asker.told("logout")
 
 
-async def test_a_guest_may_also_say_it_all_in_the_call(door: Door) -> None:
+async def test_an_external_agent_may_also_say_it_all_in_the_call(door: Door) -> None:
     door.context.task()
-    agent, passkey = await door.context.guest("visitor")
+    agent, passkey = await door.context.external_agent("visitor")
 
     async with door.client() as client:
         asker = await authenticated(client, agent_id=agent, passkey=passkey, project_id=door.context.project)
@@ -181,10 +181,10 @@ async def test_everything_that_tools_say_is_in_the_language_of_the_project(tmp_p
             assert japanese.search(str(client.instructions))
             listed = (await client.list_tools()).tools
             assert all(japanese.search(str(tool.title)) and japanese.search(str(tool.description)) for tool in listed)
-            seated = told(await client.call_tool("authenticate", {}))
-            asker = Asker(client, seated["session_token"])
+            connected = told(await client.call_tool("authenticate", {}))
+            asker = Asker(client, connected["session_token"])
             await asker.next()
-            answers = [seated, await asker.told("get_my_task"), await asker.told("save_context", progress="p")]
+            answers = [connected, await asker.told("get_my_task"), await asker.told("save_context", progress="p")]
             one = {"session_token": asker.token, "tool": "logout"}
             helped = [await asker.told("help"), told(await client.call_tool("help", one))]
             answers += [await asker.told("report_blocked", reason="x"), await asker.told("logout")]

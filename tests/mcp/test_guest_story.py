@@ -9,7 +9,7 @@ from tests.preloaded import GENBA, ordinary_environment
 from tests.project import Project
 
 
-async def test_a_guest_goes_from_a_task_to_merged_work(project: Project) -> None:
+async def test_an_external_agent_goes_from_a_task_to_merged_work(project: Project) -> None:
     words = ("--body", "Write hello.txt with one line in it.", "--goal", "file_exists:hello.txt")
     project.genba("task", "add", "Say hello", *words, check=0)
     welcome = project.genba("agent", "register", "me", "--json", check=0).json

@@ -95,7 +95,7 @@ async def test_a_request_that_is_too_large_is_not_even_read(door: Door) -> None:
 
 
 async def test_nobody_is_told_why_they_are_not_let_in(door: Door) -> None:
-    agent, passkey = await door.context.guest("visitor")
+    agent, passkey = await door.context.external_agent("visitor")
     secret = await door.credential(door.context.task())
     before = door.context.everything()
     tried: list[dict[str, str]] = [
@@ -131,7 +131,7 @@ async def test_a_one_time_secret_is_good_once(door: Door) -> None:
 
 
 async def test_a_secret_that_is_no_token_opens_nothing_but_authentication(door: Door) -> None:
-    agent, passkey = await door.context.guest("visitor")
+    agent, passkey = await door.context.external_agent("visitor")
 
     async with door.client(Authorization=f"Bearer {passkey}", **{"Genba-Agent": agent}) as client:
         assert error(await client.call_tool("list_tasks", {}))["code"] == "not_authenticated"
@@ -179,7 +179,7 @@ async def test_what_goes_wrong_inside_stays_inside(door: Door, caplog: pytest.Lo
 
 async def test_no_secret_is_ever_logged(door: Door, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
-    agent, passkey = await door.context.guest("visitor")
+    agent, passkey = await door.context.external_agent("visitor")
     secret = await door.credential(door.context.task())
 
     async with door.client(Authorization=f"Bearer {secret}") as client:

@@ -111,7 +111,7 @@ def test_a_real_manager_has_three_real_workers_side_by_side_and_their_work_lands
         cli(COMMANDS[worker])
         declare(project, "boss", boss, leads, "manager")
         declare(project, "asker", worker, works)
-        yard.set(work={"agent": "asker"}, workflow={"park_seconds": 600, "wait_seconds": 5})
+        yard.set(work={"agent": "asker"}, workflow={"suspend_seconds": 600, "wait_seconds": 5})
         wanted = " && ".join(f"test -f {name}.txt" for name in PARTS)
         yard.task(1, "Write three files", assignee="boss", goals=tuple(read_goals([f"tests_pass: {wanted}"], "")))
 

@@ -99,7 +99,7 @@ def red(served: Dashboard, entry: MergeEntry, detail: str, log: str = "") -> Non
         results=(GoalResult(goal=goal, result=CheckResult("tests_pass", CheckStatus.FAILED, detail), log=log),),
     )
     served.board.board.record_verification(entry.task, entry.run, found)
-    settled(served, entry, EntryStatus.RED, detail=detail)
+    settled(served, entry, EntryStatus.FAILED, detail=detail)
 
 
 def shown(served: Dashboard, path: str) -> str:

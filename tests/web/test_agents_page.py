@@ -43,7 +43,7 @@ def test_a_session_whose_executor_is_gone_is_not_at_work(served: Dashboard) -> N
         session = begun(served, add(served, "Make tea"))
     picture = served.site.lookout.agent("worker")
     assert (picture.card.record.running, picture.card.record.waiting) == (0, 1)
-    assert [(each.run, each.status) for each in picture.sessions] == [(session.run, "parked")]
+    assert [(each.run, each.status) for each in picture.sessions] == [(session.run, "suspended")]
 
 
 def test_the_steps_are_drawn_with_their_kinds_and_intents(served: Dashboard) -> None:

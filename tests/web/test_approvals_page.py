@@ -33,7 +33,7 @@ def test_every_kind_is_shown_with_the_ways_to_decide_it(served: Dashboard) -> No
     ways = {
         EscalationKind.ATTEMPTS: ("Let it be tried again", "answer"),
         EscalationKind.CONFLICT: ("One more round", "answer"),
-        EscalationKind.RED: ("One more round", "answer"),
+        EscalationKind.FAILED: ("One more round", "answer"),
         EscalationKind.BUDGET: ("Let it go over its budget", "approve"),
         EscalationKind.STOPPED: ("Let it go on", "resume"),
     }

@@ -33,7 +33,7 @@ def test_an_answer_goes_to_the_question_that_was_read(served: Dashboard, page: s
     escalated(served, EscalationKind.QUESTION)
     with served.visitor() as client:
         shown = forms(client, page)["answer"]
-        escalated(served, EscalationKind.RED)
+        escalated(served, EscalationKind.FAILED)
         answer = client.post("/tasks/1/answer", data={**shown, "text": "The blue one."})
         assert answer.status_code == 409
         assert "waits for something else by now" in answer.text
@@ -79,7 +79,7 @@ def test_programs_can_name_what_they_have_read(served: Dashboard) -> None:
     escalated(served, EscalationKind.QUESTION)
     with served.client() as client:
         read = client.get("/api/escalations").json()[0]["id"]
-        escalated(served, EscalationKind.RED)
+        escalated(served, EscalationKind.FAILED)
         answer = client.post("/api/tasks/1/answer", json={"text": "Yes.", "asked": read})
         assert answer.status_code == 409
         newest = client.get("/api/escalations").json()[-1]["id"]

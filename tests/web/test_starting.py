@@ -24,7 +24,7 @@ def test_no_module_of_the_repository_is_loaded(served: Dashboard, project: Proje
     assert not trace.exists()
 
 
-def test_a_program_starts_and_parks_a_run_like_a_button_does(served: Dashboard, project: Project) -> None:
+def test_a_program_starts_and_suspend_a_run_like_a_button_does(served: Dashboard, project: Project) -> None:
     gate = waiting_agent(project)
     project.issue(1, "Make tea")
     with served.client() as client, opened(gate):
@@ -32,7 +32,7 @@ def test_a_program_starts_and_parks_a_run_like_a_button_does(served: Dashboard, 
         assert begun.status_code == 200, begun.text
         run = begun.json()["leads_to"].rpartition("/")[2]
         until(lambda: served.site.lookout.context.is_running(served.board.session(run).branch))
-        parked = client.post("/api/tasks/1/stop", timeout=60)
-        assert parked.status_code == 200, parked.text
-        assert parked.json()["sentence"] == f"{run} is parked; its branch and its commits stay"
+        suspended = client.post("/api/tasks/1/stop", timeout=60)
+        assert suspended.status_code == 200, suspended.text
+        assert suspended.json()["sentence"] == f"{run} is suspended; its branch and its commits stay"
         assert not served.site.lookout.context.is_running(served.board.session(run).branch)

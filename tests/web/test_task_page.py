@@ -228,7 +228,7 @@ def test_a_run_of_its_own_is_stopped_by_the_button_of_its_task(project: Project)
         until(lambda: served.site.lookout.context.is_running(served.board.sessions(1)[0].branch))
         result = posted(client, "/tasks/1/stop")
         assert result.status_code == 200, result.text
-        assert "is parked" in result.text
+        assert "is suspended" in result.text
         assert f"genba run --resume {session.run}" in result.text
         assert not served.site.lookout.context.is_running(served.board.sessions(1)[0].branch)
 

@@ -46,7 +46,7 @@ def test_the_memory_of_a_session_is_that_of_everything_which_carries_its_mark(se
     assert busy.memory_mb >= 64
 
 
-def test_one_that_died_without_a_word_is_absent_and_its_session_is_parked(served: Dashboard) -> None:
+def test_one_that_died_without_a_word_is_absent_and_its_session_is_suspended(served: Dashboard) -> None:
     served.board.register(Executor(id="laptop", host=HERE, process=2**22, workers=2))
     begun(served, add(served, "Make tea"))
 
@@ -54,15 +54,15 @@ def test_one_that_died_without_a_word_is_absent_and_its_session_is_parked(served
 
     assert "absent" in page
     assert "its lock is free" in page
-    assert "1 parked" in page
+    assert "1 suspended" in page
     assert "no worker" in page
 
 
 def test_one_that_left_is_shown_and_counts_no_slots(served: Dashboard) -> None:
     served.board.register(Executor(id="laptop", host=HERE, process=1, workers=2))
-    served.board.leave("laptop", "parked")
+    served.board.leave("laptop", "suspended")
     picture = served.site.lookout.workers()
-    assert [(each.id, each.status) for each in picture.executors] == [("laptop", "parked")]
+    assert [(each.id, each.status) for each in picture.executors] == [("laptop", "suspended")]
     assert (picture.slots, picture.used) == (0, 0)
 
 

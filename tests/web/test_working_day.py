@@ -110,7 +110,7 @@ def test_somebody_stops_a_run(project: Project, chromium: Browser) -> None:
         expect(page.get_by_role("log")).to_contain_text("warming the pot", timeout=_STARTED_MS)
         page.on("dialog", lambda dialog: dialog.accept())
         page.get_by_role("button", name="Stop").click()
-        expect(page.get_by_role("status").get_by_text("is parked")).to_be_visible(timeout=_STARTED_MS)
+        expect(page.get_by_role("status").get_by_text("is suspended")).to_be_visible(timeout=_STARTED_MS)
         expect(page.get_by_role("button", name="Stop")).to_have_count(0)
         until(lambda: not served.site.lookout.context.is_running(served.board.sessions(1)[0].branch))
         assert served.board.board.get(1).status is not TaskStatus.DONE

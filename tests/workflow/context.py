@@ -132,21 +132,23 @@ class House:
 
     async def enter(self, run: str) -> Caller:
         secret = await self.runs.credential(run)
-        seated = await self.service.authenticate(Caller(token=secret))
-        return Caller(token=seated.session_token)
+        connected = await self.service.authenticate(Caller(token=secret))
+        return Caller(token=connected.session_token)
 
     async def manager(self, number: int, agent: str = "chief") -> Caller:
         return await self.spawn(number, agent, Purpose.MANAGE)
 
-    async def guest(self, name: str = "visitor", **more: Any) -> tuple[str, str]:
+    async def external_agent(self, name: str = "visitor", **more: Any) -> tuple[str, str]:
         """An agent that may come by itself: its id and its passkey."""
         passkey = new_passkey()
         agent = self.workflow.register(name, passkey_hash=await hashed(passkey), **more)
         return agent.id, passkey
 
     async def come(self, agent_id: str, passkey: str) -> Caller:
-        seated = await self.service.authenticate(Caller(), agent_id=agent_id, passkey=passkey, project_id=self.project)
-        return Caller(token=seated.session_token)
+        connected = await self.service.authenticate(
+            Caller(), agent_id=agent_id, passkey=passkey, project_id=self.project
+        )
+        return Caller(token=connected.session_token)
 
     # Calls
 
@@ -183,12 +185,12 @@ class House:
         return (await self.refused(call)).code
 
     def everything(self) -> dict[str, list[dict[str, Any]]]:
-        """All rows of all tables, but the signs of life of seats."""
+        """All rows of all tables, but the signs of life of connections."""
         found: dict[str, list[dict[str, Any]]] = {}
         with self.board.store.engine.connect() as connection:
             for table in metadata.sorted_tables:
                 rows = [dict(row) for row in connection.execute(table.select()).mappings()]
-                if table.name == "seats":
+                if table.name == "agent_connections":
                     rows = [{key: row[key] for key in row if key not in _SIGNS_OF_LIFE} for row in rows]
                 found[table.name] = sorted(rows, key=repr)
         return found

@@ -19,7 +19,7 @@ STATUSES = (*(status.value for status in TaskStatus), "todo", "finished", "")
 
 
 class Mischief:
-    """Random calls of one seat, about random tasks."""
+    """Random calls of one connection, about random tasks."""
 
     def __init__(self, context: House, caller: Caller, dice: random.Random) -> None:
         self.context, self.caller, self.dice = context, caller, dice
@@ -72,7 +72,7 @@ async def test_a_worker_and_a_manager_that_call_anything_break_nothing(tmp_path:
     dice = random.Random(seed)
     with Blackboard.open(str(tmp_path / "board.db"), "a project") as board:
         context = House(lambda: board)
-        context.restart(max_repeats=100_000, calls_per_minute=100_000, max_reworks=100_000, park_seconds=100_000)
+        context.restart(max_repeats=100_000, calls_per_minute=100_000, max_reworks=100_000, suspend_seconds=100_000)
         other = context.task("Not theirs")
         untouched = context.board.get(other)
         worker = Mischief(context, await context.spawn(context.task("Worked on")), dice)

@@ -11,9 +11,9 @@ from genba.domain.workflow.actions import ErrorCode, Hierarchy, WorkflowError
 from tests.workflow.context import House
 
 
-async def test_a_guest_takes_the_next_ready_task_and_hands_it_over(context: House) -> None:
+async def test_an_external_agent_takes_the_next_ready_task_and_hands_it_over(context: House) -> None:
     task = context.task()
-    caller = await context.come(*await context.guest())
+    caller = await context.come(*await context.external_agent())
     assert await context.told(caller) == "get_task"
     assert context.status(task) == "in_progress"
     await context.service.get_my_task(caller)
@@ -23,9 +23,9 @@ async def test_a_guest_takes_the_next_ready_task_and_hands_it_over(context: Hous
     assert await context.told(caller) == "exit completed"
 
 
-async def test_a_guest_that_asks_again_gets_the_next_task(context: House) -> None:
+async def test_an_external_agent_that_asks_again_gets_the_next_task(context: House) -> None:
     first, second = context.task("First"), context.task("Second")
-    caller = await context.come(*await context.guest())
+    caller = await context.come(*await context.external_agent())
     await context.fetched(caller)
     await context.service.report_completed(caller)
     assert await context.told(caller) == "exit completed"
@@ -33,20 +33,20 @@ async def test_a_guest_that_asks_again_gets_the_next_task(context: House) -> Non
     assert context.desk.taken == [first, second]
 
 
-async def test_a_guest_without_a_task_is_told_so_and_gets_one_later(context: House) -> None:
-    caller = await context.come(*await context.guest())
+async def test_an_external_agent_without_a_task_is_told_so_and_gets_one_later(context: House) -> None:
+    caller = await context.come(*await context.external_agent())
     action = await context.next(caller)
     assert (action.action, action.reason, action.retry_after) == ("exit", "no_task", 60)
     context.task()
     assert await context.told(caller) == "get_task"
 
 
-async def test_a_guest_takes_what_is_assigned_to_it_or_fits_its_capabilities(context: House) -> None:
+async def test_an_external_agent_takes_what_is_assigned_to_it_or_fits_its_capabilities(context: House) -> None:
     others = context.task("For another", assignee="writer")
     misfit = context.task("No fit", type="feature")
     fits = context.task("A fit", labels=("docs",))
     mine = context.task("Mine", assignee="visitor")
-    caller = await context.come(*await context.guest(capabilities=("docs",)))
+    caller = await context.come(*await context.external_agent(capabilities=("docs",)))
     await context.fetched(caller)
     await context.service.report_completed(caller)
     await context.told(caller)
@@ -55,10 +55,10 @@ async def test_a_guest_takes_what_is_assigned_to_it_or_fits_its_capabilities(con
     assert (context.status(others), context.status(misfit)) == ("open", "open")
 
 
-async def test_a_guest_that_comes_back_has_its_task_still(context: House) -> None:
+async def test_an_external_agent_that_comes_back_has_its_task_still(context: House) -> None:
     task = context.task()
     context.task("Another")
-    agent, passkey = await context.guest()
+    agent, passkey = await context.external_agent()
     first = await context.fetched(await context.come(agent, passkey))
     again = await context.come(agent, passkey)
     assert await context.told(again) == "get_task"
@@ -66,26 +66,26 @@ async def test_a_guest_that_comes_back_has_its_task_still(context: House) -> Non
     assert await context.code(context.service.get_next_action(first)) is ErrorCode.NOT_AUTHENTICATED
 
 
-async def test_two_guests_take_two_tasks(context: House) -> None:
+async def test_two_external_agents_take_two_tasks(context: House) -> None:
     tasks = {context.task("First"), context.task("Second")}
-    one = await context.fetched(await context.come(*await context.guest("one")))
-    two = await context.fetched(await context.come(*await context.guest("two")))
+    one = await context.fetched(await context.come(*await context.external_agent("one")))
+    two = await context.fetched(await context.come(*await context.external_agent("two")))
     held = {(await context.service.list_tasks(caller)).tasks[0].number for caller in (one, two)}
     assert held == tasks
 
 
-async def test_a_guest_that_logs_out_gives_its_task_back(context: House) -> None:
+async def test_an_external_agent_that_logs_out_gives_its_task_back(context: House) -> None:
     task = context.task()
-    caller = await context.fetched(await context.come(*await context.guest()))
+    caller = await context.fetched(await context.come(*await context.external_agent()))
     await context.service.logout(caller, reason="I have to go.")
     assert context.status(task) == "open"
     assert context.desk.let_go_of == [(task, "I have to go.")]
 
 
-async def test_a_guest_that_is_silent_for_too_long_has_left(context: House) -> None:
+async def test_an_external_agent_that_is_silent_for_too_long_has_left(context: House) -> None:
     context.restart(lease_seconds=900)
     task = context.task()
-    caller = await context.fetched(await context.come(*await context.guest()))
+    caller = await context.fetched(await context.come(*await context.external_agent()))
     context.times.pass_(800)
     assert await context.service.sweep() == 0
     await context.service.help(caller)
@@ -100,12 +100,12 @@ async def test_a_guest_that_is_silent_for_too_long_has_left(context: House) -> N
 
 
 @pytest.mark.parametrize("hours", [6, -6])
-async def test_a_guest_has_left_when_it_was_silent_for_long_whatever_the_clock_is_set_to(
+async def test_an_external_agent_has_left_when_it_was_silent_for_long_whatever_the_clock_is_set_to(
     context: House, hours: int
 ) -> None:
     context.restart(lease_seconds=900)
     context.task()
-    await context.fetched(await context.come(*await context.guest()))
+    await context.fetched(await context.come(*await context.external_agent()))
 
     context.times.set_clock(hours * 3600)
     assert await context.service.sweep() == 0
@@ -115,9 +115,9 @@ async def test_a_guest_has_left_when_it_was_silent_for_long_whatever_the_clock_i
     assert await context.service.sweep() == 1
 
 
-async def test_a_guest_whose_claim_is_being_verified_is_not_silent(context: House) -> None:
+async def test_an_external_agent_whose_claim_is_being_verified_is_not_silent(context: House) -> None:
     task = context.task()
-    caller = await context.fetched(await context.come(*await context.guest()))
+    caller = await context.fetched(await context.come(*await context.external_agent()))
     context.desk.held = asyncio.Event()
     claim = asyncio.create_task(context.service.report_completed(caller))
     await asyncio.wait_for(context.desk.judging.wait(), 20)
@@ -136,37 +136,37 @@ async def test_an_instance_of_genba_has_no_lease(context: House) -> None:
     assert await context.told(caller) == "get_task"
 
 
-async def test_a_guest_that_cannot_go_on_leaves_a_question(context: House) -> None:
+async def test_an_external_agent_that_cannot_go_on_leaves_a_question(context: House) -> None:
     task = context.task()
-    caller = await context.fetched(await context.come(*await context.guest()))
+    caller = await context.fetched(await context.come(*await context.external_agent()))
     await context.service.report_blocked(caller, "Which colour?")
     assert context.board.get(task).status is TaskStatus.BLOCKED
     assert [one.question for one in context.fleet.escalations()] == ["Which colour?"]
     assert await context.told(caller) == "exit blocked"
 
 
-async def test_a_guest_that_manages_takes_only_what_is_assigned_to_it(context: House) -> None:
+async def test_an_external_agent_that_manages_takes_only_what_is_assigned_to_it(context: House) -> None:
     context.task("For anybody")
-    mine = context.task("For the guest", assignee="visitor")
-    caller = await context.come(*await context.guest(hierarchy=Hierarchy.MANAGER))
+    mine = context.task("For the external agent", assignee="visitor")
+    caller = await context.come(*await context.external_agent(hierarchy=Hierarchy.MANAGER))
     await context.fetched(caller)
     assert context.desk.taken == [mine]
     assert context.fleet.sessions(mine)[0].purpose is Purpose.MANAGE
 
 
-async def test_a_guest_is_never_sent_home_for_waiting(context: House) -> None:
-    context.restart(wait_seconds=20, park_seconds=1)
-    context.task("For the guest", assignee="visitor")
-    caller = await context.fetched(await context.come(*await context.guest(hierarchy=Hierarchy.MANAGER)))
+async def test_an_external_agent_is_never_sent_home_for_waiting(context: House) -> None:
+    context.restart(wait_seconds=20, suspend_seconds=1)
+    context.task("For the external agent", assignee="visitor")
+    caller = await context.fetched(await context.come(*await context.external_agent(hierarchy=Hierarchy.MANAGER)))
     (part,) = await context.planned(caller, "Cut it")
     await context.service.assign_task(caller, part, "writer")
     context.begin(part)
     assert [await context.told(caller) for _ in range(30)] == ["wait"] * 30
 
 
-async def test_a_guest_does_not_leave_while_its_work_is_verified(context: House) -> None:
+async def test_an_external_agent_does_not_leave_while_its_work_is_verified(context: House) -> None:
     task = context.task()
-    caller = await context.fetched(await context.come(*await context.guest()))
+    caller = await context.fetched(await context.come(*await context.external_agent()))
     context.desk.held = asyncio.Event()
     claim = asyncio.create_task(context.service.report_completed(caller))
     await asyncio.wait_for(context.desk.judging.wait(), 20)

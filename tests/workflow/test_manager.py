@@ -52,7 +52,7 @@ async def test_a_wait_is_answered_as_soon_as_a_part_ends(context: House) -> None
     caller, _, parts = await delegated(context, "Cut it")
     run = context.begin(parts[0])
     times = RealTimes()
-    context.restart(times=times, wait_seconds=50, park_seconds=1000)
+    context.restart(times=times, wait_seconds=50, suspend_seconds=1000)
     held = asyncio.create_task(context.next(caller))
     await until(lambda: times.slept >= 2)
     assert not held.done()
@@ -64,11 +64,11 @@ async def test_a_wait_is_answered_as_soon_as_a_part_ends(context: House) -> None
     assert answer.action == "report_completion"
 
 
-async def test_one_call_of_a_seat_is_held_and_a_newer_one_ends_it(context: House) -> None:
+async def test_one_call_of_a_connection_is_held_and_a_newer_one_ends_it(context: House) -> None:
     caller, _, parts = await delegated(context, "Cut it")
     context.begin(parts[0])
     times = RealTimes()
-    context.restart(times=times, wait_seconds=50, park_seconds=1000)
+    context.restart(times=times, wait_seconds=50, suspend_seconds=1000)
     held = asyncio.create_task(context.next(caller))
     await until(lambda: times.slept > 0)
     for _ in range(4):
@@ -83,7 +83,7 @@ async def test_one_call_of_a_seat_is_held_and_a_newer_one_ends_it(context: House
 async def test_a_wait_with_nothing_new_is_answered_after_its_time(context: House) -> None:
     caller, _, parts = await delegated(context, "Cut it")
     context.begin(parts[0])
-    context.restart(wait_seconds=10, park_seconds=1000)
+    context.restart(wait_seconds=10, suspend_seconds=1000)
     assert (await context.next(caller)).action == "wait"
     assert 10 <= sum(context.times.slept) <= 10.5
 
@@ -92,11 +92,11 @@ async def test_a_manager_that_only_waits_is_sent_home_and_goes_on_when_it_is_wok
     caller, task, parts = await delegated(context, "Cut it")
     context.begin(parts[0])
     run = context.fleet.sessions(task)[0].run
-    context.restart(wait_seconds=20, park_seconds=60)
+    context.restart(wait_seconds=20, suspend_seconds=60)
     lines = [await context.told(caller) for _ in range(4)]
-    assert lines == ["wait", "wait", "exit parked", "exit parked"]
+    assert lines == ["wait", "wait", "exit suspended", "exit suspended"]
     standing = await context.runs.standing(run)
-    assert standing.parked
+    assert standing.suspended
     assert not standing.completed
     await context.runs.leave(run, "its process ended")
     wait_for_parts(context.fleet, run)

@@ -231,7 +231,7 @@ async def test_after_its_end_a_session_changes_nothing(context: House) -> None:
         assert (refusal.code, refusal.action) == (ErrorCode.OUT_OF_ORDER, "exit")
 
 
-async def test_every_tool_refuses_whoever_has_no_seat(context: House) -> None:
+async def test_every_tool_refuses_whoever_has_no_connection(context: House) -> None:
     task, nobody, service = context.task(), Caller(), context.service
     for call in (
         service.get_next_action(nobody),

@@ -1,4 +1,4 @@
-"""Who may call: credentials are good once, tokens until their seat is closed, and every refusal is the same."""
+"""Who may call: credentials are good once, tokens until their connection is closed, and every refusal is the same."""
 
 import asyncio
 import threading
@@ -6,7 +6,12 @@ import threading
 import pytest
 
 from genba.blackboard.tasks.board import Blackboard
-from genba.coordination.workflow.agent_connections import FAILURES_OF_ALL, FAILURES_OF_ONE, MOST_LATE, SEATS_OF_ONE
+from genba.coordination.workflow.agent_connections import (
+    CONNECTIONS_PER_NAME,
+    FAILURES_OF_ALL,
+    FAILURES_OF_ONE,
+    MOST_LATE,
+)
 from genba.coordination.workflow.answers import Caller
 from genba.coordination.workflow.tokens import SecretKind, fits, hashed, new_passkey, new_secret, read_secret
 from genba.domain.workflow.actions import ErrorCode, WorkflowError
@@ -30,20 +35,22 @@ def said(refusal: WorkflowError) -> tuple[str, str, str, str]:
 async def test_a_credential_is_good_once(context: House) -> None:
     run = context.begin(context.task())
     secret = await context.runs.credential(run)
-    seated = await context.service.authenticate(Caller(token=secret))
-    assert seated.session_token.startswith("gbs_")
-    assert seated.task == 1
+    connected = await context.service.authenticate(Caller(token=secret))
+    assert connected.session_token.startswith("gbs_")
+    assert connected.task == 1
     refusal = await entry_refusal(context, token=secret)
     assert (refusal.code, refusal.action) == (ErrorCode.NOT_AUTHENTICATED, "exit")
 
 
 async def test_what_the_connection_carries_counts_though_a_model_invents_a_passkey(context: House) -> None:
     secret = await context.runs.credential(context.begin(context.task()))
-    seated = await context.service.authenticate(Caller(token=secret), agent_id="writer", passkey="${GENBA_CREDENTIAL}")
-    assert seated.agent == "writer"
+    connected = await context.service.authenticate(
+        Caller(token=secret), agent_id="writer", passkey="${GENBA_CREDENTIAL}"
+    )
+    assert connected.agent == "writer"
 
 
-async def test_of_two_who_show_one_credential_one_is_seated(context: House) -> None:
+async def test_of_two_who_show_one_credential_one_is_connected(context: House) -> None:
     secret = await context.runs.credential(context.begin(context.task()))
     both = await asyncio.gather(
         context.service.authenticate(Caller(token=secret)),
@@ -75,7 +82,7 @@ async def test_a_second_instance_of_a_run_takes_the_place_of_the_first(context: 
     assert await context.told(second) == "get_task"
 
 
-async def test_a_run_that_has_ended_has_no_seat_and_no_credential(context: House) -> None:
+async def test_a_run_that_has_ended_has_no_connection_and_no_credential(context: House) -> None:
     run = context.begin(context.task())
     caller = await context.enter(run)
     secret = await context.runs.credential(run)
@@ -86,7 +93,7 @@ async def test_a_run_that_has_ended_has_no_seat_and_no_credential(context: House
 
 
 async def test_every_refusal_is_the_same(context: House) -> None:
-    agent, passkey = await context.guest()
+    agent, passkey = await context.external_agent()
     run = context.begin(context.task())
     used = await context.runs.credential(run)
     await context.service.authenticate(Caller(token=used))
@@ -111,8 +118,8 @@ async def test_every_refusal_is_the_same(context: House) -> None:
 async def test_a_token_with_another_secret_is_refused_also_when_the_right_one_is_remembered(context: House) -> None:
     caller = await context.spawn(context.task())
     await context.next(caller)
-    kind, seat, word = caller.token.split("_")
-    forged = Caller(token=f"{kind}_{seat}_{word[::-1]}")
+    kind, connection, word = caller.token.split("_")
+    forged = Caller(token=f"{kind}_{connection}_{word[::-1]}")
     assert (await refusal_of(context, forged)).code is ErrorCode.NOT_AUTHENTICATED
     assert await context.told(caller) == "get_task"
 
@@ -135,11 +142,11 @@ async def test_a_token_of_another_project_is_refused(postgres: Postgres) -> None
         await there.close()
 
 
-async def test_a_guest_enters_with_its_passkey_and_no_longer_when_it_is_revoked(context: House) -> None:
-    agent, passkey = await context.guest(system_prompt="You are kind.")
-    seated = await context.service.authenticate(Caller(), agent_id="visitor", passkey=passkey)
-    assert seated.system_prompt == "You are kind."
-    caller = Caller(token=seated.session_token)
+async def test_an_external_agent_enters_with_its_passkey_and_no_longer_when_it_is_revoked(context: House) -> None:
+    agent, passkey = await context.external_agent(system_prompt="You are kind.")
+    connected = await context.service.authenticate(Caller(), agent_id="visitor", passkey=passkey)
+    assert connected.system_prompt == "You are kind."
+    caller = Caller(token=connected.session_token)
     assert await context.told(caller) == "exit no_task"
     context.workflow.set_passkey(agent, "")
     assert (await refusal_of(context, caller)).code is ErrorCode.NOT_AUTHENTICATED
@@ -147,7 +154,7 @@ async def test_a_guest_enters_with_its_passkey_and_no_longer_when_it_is_revoked(
 
 
 async def test_a_rotated_passkey_replaces_the_old_one(context: House) -> None:
-    agent, old = await context.guest()
+    agent, old = await context.external_agent()
     new = new_passkey()
     context.workflow.set_passkey(agent, await hashed(new))
     assert (await entry_refusal(context, agent_id=agent, passkey=old)).code is ErrorCode.NOT_AUTHENTICATED
@@ -155,8 +162,8 @@ async def test_a_rotated_passkey_replaces_the_old_one(context: House) -> None:
 
 
 async def test_who_guesses_under_the_name_of_an_agent_does_not_keep_it_out(context: House) -> None:
-    agent, passkey = await context.guest()
-    other, others_passkey = await context.guest("other")
+    agent, passkey = await context.external_agent()
+    other, others_passkey = await context.external_agent("other")
     codes = [(await entry_refusal(context, agent_id=agent, passkey="wrong")).code for _ in range(12)]
     assert codes == [ErrorCode.NOT_AUTHENTICATED] * 10 + [ErrorCode.LIMIT] * 2
     limited = await entry_refusal(context, agent_id=agent, passkey=others_passkey)
@@ -171,7 +178,7 @@ async def test_who_guesses_under_the_name_of_an_agent_does_not_keep_it_out(conte
 
 @pytest.mark.parametrize("address", ["sqlite"], indirect=True)
 async def test_the_right_passkey_enters_while_others_guess_at_the_same_time(context: House) -> None:
-    agent, passkey = await context.guest()
+    agent, passkey = await context.external_agent()
     guesses = [asyncio.create_task(entry_refusal(context, agent_id=agent, passkey="wrong")) for _ in range(40)]
     entered = asyncio.create_task(context.come(agent, passkey))
     guesses += [asyncio.create_task(entry_refusal(context, agent_id=agent, passkey="wrong")) for _ in range(20)]
@@ -183,7 +190,7 @@ async def test_the_right_passkey_enters_while_others_guess_at_the_same_time(cont
 
 @pytest.mark.parametrize("address", ["sqlite"], indirect=True)
 async def test_more_guesses_than_can_be_looked_at_are_refused_at_once(context: House) -> None:
-    agent, passkey = await context.guest()
+    agent, passkey = await context.external_agent()
     many = MOST_LATE + FAILURES_OF_ONE + 100
     guesses = [asyncio.create_task(entry_refusal(context, agent_id=agent, passkey="wrong")) for _ in range(many)]
     refused = await asyncio.gather(*guesses)
@@ -193,7 +200,7 @@ async def test_more_guesses_than_can_be_looked_at_are_refused_at_once(context: H
 
 @pytest.mark.parametrize("address", ["sqlite"], indirect=True)  # who fails is counted in memory
 async def test_nobody_is_kept_out_by_those_who_fail_under_other_names(context: House) -> None:
-    agent, passkey = await context.guest()
+    agent, passkey = await context.external_agent()
     token = (await context.spawn(context.task())).token
     secret = await context.runs.credential(context.begin(context.task("Build a boat")))
     context.restart()
@@ -210,14 +217,14 @@ async def test_nobody_is_kept_out_by_those_who_fail_under_other_names(context: H
     assert await context.told(Caller(token=token)) == "get_task"
 
 
-@pytest.mark.parametrize("address", ["sqlite"], indirect=True)  # who is seated lately is counted in memory
-async def test_nobody_gets_around_the_limit_of_calls_by_ever_new_seats(context: House) -> None:
-    agent, passkey = await context.guest()
-    for _ in range(SEATS_OF_ONE):
+@pytest.mark.parametrize("address", ["sqlite"], indirect=True)  # who is connected lately is counted in memory
+async def test_nobody_gets_around_the_limit_of_calls_by_ever_new_connections(context: House) -> None:
+    agent, passkey = await context.external_agent()
+    for _ in range(CONNECTIONS_PER_NAME):
         await context.come(agent, passkey)
     limited = await entry_refusal(context, agent_id="visitor", passkey=passkey)
     assert (limited.code, limited.action) == (ErrorCode.LIMIT, "retry")
-    context.times.pass_(60 / SEATS_OF_ONE)
+    context.times.pass_(60 / CONNECTIONS_PER_NAME)
     await context.come(agent, passkey)
 
 
@@ -239,13 +246,13 @@ async def test_a_token_is_good_for_another_service_on_the_same_blackboard(contex
     assert await context.told(caller) == "get_task"
 
 
-async def test_whoever_logs_out_has_no_seat_any_more(context: House) -> None:
+async def test_whoever_logs_out_has_no_connection_any_more(context: House) -> None:
     caller = await context.spawn(context.task())
     assert (await context.service.logout(caller)).next == "Stop."
     assert (await refusal_of(context, caller)).code is ErrorCode.NOT_AUTHENTICATED
 
 
-async def test_a_closed_seat_cannot_be_hammered(context: House) -> None:
+async def test_a_closed_connection_cannot_be_hammered(context: House) -> None:
     caller = await context.spawn(context.task())
     await context.service.logout(caller)
     codes = [(await refusal_of(context, caller)).code for _ in range(12)]
@@ -253,21 +260,21 @@ async def test_a_closed_seat_cannot_be_hammered(context: House) -> None:
 
 
 async def test_no_secret_is_kept_or_shown(context: House) -> None:
-    agent, passkey = await context.guest()
+    agent, passkey = await context.external_agent()
     run = context.begin(context.task())
     secret = await context.runs.credential(run)
-    seated = await context.service.authenticate(Caller(token=secret))
-    caller = Caller(token=seated.session_token)
-    guest = await context.come(agent, passkey)
+    connected = await context.service.authenticate(Caller(token=secret))
+    caller = Caller(token=connected.session_token)
+    external_agent = await context.come(agent, passkey)
     await context.next(caller)
-    await context.next(guest)
+    await context.next(external_agent)
     refusal = await context.refused(context.service.get_task(caller, 99))
     kept = repr(context.everything())
-    for word in (passkey, secret, caller.token, guest.token):
+    for word in (passkey, secret, caller.token, external_agent.token):
         for shown in (
             kept,
             repr(caller),
-            repr(seated),
+            repr(connected),
             repr(refusal),
             str(refusal.told()),
             repr(read_secret(word, SecretKind.TOKEN)),

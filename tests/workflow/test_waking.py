@@ -1,6 +1,6 @@
 """Waking: the orchestrator wakes a manager exactly when the manager would not be told to wait.
 
-If it woke too often, a manager would be started and sent home for ever; if too seldom, nobody would ever come.
+If it woke too often, a manager would be started and stopped for ever; if too seldom, nobody would ever come.
 """
 
 import random
@@ -111,7 +111,7 @@ class Walk:
 async def test_a_manager_is_woken_exactly_when_it_would_not_wait(context: House, seed: int) -> None:
     walk = Walk(context, seed)
     caller = await context.enter(walk.run)
-    seat = caller.token.split("_")[1]
+    connection = caller.token.split("_")[1]
     context.workflow.mark(walk.task, walk.run, "chief", Phase.EXECUTING)
     me = WorkerContext(executor="here", agents=())
     seen: set[bool] = set()
@@ -119,7 +119,7 @@ async def test_a_manager_is_woken_exactly_when_it_would_not_wait(context: House,
         did = walk.step()
         field = context.fleet.field()
         woken = bool(wake_reason(SchedulerView(field, FleetSettings(), me), field.tasks[walk.task], "chief"))
-        there = msgspec.structs.replace(context.workflow.snapshot(seat), spawned=False)
+        there = msgspec.structs.replace(context.workflow.snapshot(connection), spawned=False)
         result = decide(there)
         if result.action is ActionKind.EXIT:
             break

@@ -41,7 +41,7 @@ async def test_a_worker_goes_through_the_whole_flow(context: House) -> None:
     assert await context.told(caller) == "exit completed"
     standing = await context.runs.standing(run)
     assert standing.completed
-    assert standing.seated
+    assert standing.connected
     assert context.status(task) == "in_progress"  # the run hands over, when the instance has ended
 
 
@@ -298,7 +298,7 @@ async def test_what_an_instance_was_told_last_is_known_when_it_has_ended(context
     await context.runs.leave(run, "its process ended")
     standing = await context.runs.standing(run)
     assert (standing.last_action, standing.calls) == ("create_subtasks", 3)
-    assert not any((standing.completed, standing.blocked, standing.parked, standing.refused))
+    assert not any((standing.completed, standing.blocked, standing.suspended, standing.refused))
 
 
 async def test_another_instance_of_a_run_fetches_the_task_anew(context: House) -> None:

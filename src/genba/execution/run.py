@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Run", "RunPlan", "RunResult"]
 
-PARKED = "parked: it was told to stop, and can go on from here"
+SUSPENDED = "suspended: it was told to stop, and can go on from here"
 _OF_ANSWERS = ("plan", "review")
 """Checks of what was answered, not of what was committed."""
 
@@ -95,7 +95,7 @@ class Run:
                 raise
             await self.opening.sweep(self.plan.run)
             reached = self.state if self.loop is None else self.loop.spent_so_far(self.state)
-            self._reached(reached.end(Outcome.INCOMPLETE, PARKED))
+            self._reached(reached.end(Outcome.INCOMPLETE, SUSPENDED))
         except DiskFullError as error:
             error.hint = error.hint or f"free some space, then: genba run --resume {self.plan.run}"
             error.unchanged = f"the work is kept on {workspace.branch}, in {workspace.path}"

@@ -583,13 +583,13 @@ def a_workflow_has_not_ended(field: Forged) -> None:
 
 
 @breaks(Law.NOTHING_LEFT)
-def a_seat_is_taken(field: Forged) -> None:
-    field.sql("UPDATE seats SET status = 'active'")
+def a_connection_is_taken(field: Forged) -> None:
+    field.sql("UPDATE agent_connections SET status = 'active'")
 
 
 @breaks(Law.NOTHING_LEFT)
-def the_seat_of_a_guest_is_tied_to_a_task(field: Forged) -> None:
-    field.sql("UPDATE seats SET status = 'active', spawned = 0")
+def the_connection_of_an_external_agent_is_tied_to_a_task(field: Forged) -> None:
+    field.sql("UPDATE agent_connections SET status = 'active', spawned = 0")
 
 
 @breaks(Law.NOTHING_LEFT)

@@ -68,9 +68,11 @@ def _in_rows(board: Board, waits: set[int]) -> Iterator[str]:
     for row in board.of("merge_entries"):
         if row["status"] in _OPEN_ENTRIES:
             yield f"#{board.numbers.get(row['task_id'])} is {row['status']} in the merge queue"
-    for row in board.of("seats"):
-        if row["status"] == "active" and (row["spawned"] or row["run"]):  # a guest may sit there with nothing to do
-            yield f"the seat {row['id']} of {row['run']} is taken"
+    for row in board.of("agent_connections"):
+        if row["status"] == "active" and (
+            row["spawned"] or row["run"]
+        ):  # an external agent may sit there with nothing to do
+            yield f"the connection {row['id']} of {row['run']} is taken"
     ended = {row["run"] for row in board.of("sessions") if row["status"] == "ended"}
     for row in board.of("credentials"):
         if row["run"] in ended and row["used_at"] is None and row["revoked_at"] is None:

@@ -28,7 +28,7 @@ WHERE l.locktype = 'advisory' AND l.database = (SELECT oid FROM pg_database WHER
 UNION ALL
 SELECT 'prepared transaction ' || gid FROM pg_prepared_xacts WHERE database = current_database()
 """
-PROJECT_OF = ("tasks", "events", "merge_entries", "escalations", "executors", "seats", "credentials")
+PROJECT_OF = ("tasks", "events", "merge_entries", "escalations", "executors", "agent_connections", "credentials")
 
 
 class Board:

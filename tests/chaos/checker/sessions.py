@@ -12,10 +12,9 @@ from tests.chaos.checker.rows import Board, Row
 from tests.chaos.plan import End, Plan
 
 _ENDED = ("done", "cancelled")
-_CAME_BACK = ("conflict", "red")
-_GUEST = "guest:"
+_CAME_BACK = ("conflict", "failed")
 """How the executor of a session begins whose agent came by itself: nobody started it."""
-_SETTLED = ("merged", "conflict", "red", "withdrawn")
+_SETTLED = ("merged", "conflict", "failed", "withdrawn")
 
 
 class _Session(msgspec.Struct):
@@ -119,9 +118,9 @@ def _starts(home: Path, board: Board, runs: set[str], plan: Plan) -> Iterator[st
         if len(line) > 1 and line[1] not in runs:
             yield f"an agent was started for {line[1]}, and there is no such run"
     started = {line[0] for line in lines if line}
-    guests = {board.numbers.get(row["task_id"]) for row in board.of("sessions") if row["executor"].startswith(_GUEST)}
+    external_agents = {board.numbers.get(row["task_id"]) for row in board.of("sessions") if row["external"]}
     for part in plan.parts:
-        if part.end is End.MERGED and str(part.number) not in started and part.number not in guests:
+        if part.end is End.MERGED and str(part.number) not in started and part.number not in external_agents:
             yield f"#{part.number} is to be done, and no agent has said in {STARTS} that it was started for it"
 
 
@@ -165,7 +164,7 @@ def _queue_compared(number: int, board: Board, entries: list[Row]) -> Iterator[s
     if len(there) != len(entries):
         yield f"#{number} has the same entry twice"
     result = Counter(each["data"]["status"] for each in events if each["kind"] == "merge_settled")
-    for status in ("merged", "conflict", "red"):
+    for status in ("merged", "conflict", "failed"):
         count = sum(row["status"] == status for row in entries)
         if count != result[status]:
             yield f"#{number} has {count} entries that are {status}, and its history tells of {result[status]}"

@@ -65,16 +65,18 @@ class AgentsView:
             self._card(name, found, shown[name][1] if name in shown else "", records.get(name, AgentRecord()))
             for name, found in self._definitions().items()
         ]
-        guests = [each for each in registered(self.lookout.context) if each.name not in {card.name for card in cards}]
+        external_agents = [
+            each for each in registered(self.lookout.context) if each.name not in {card.name for card in cards}
+        ]
         cards += [
             AgentCard(
-                name=guest.name,
-                description=f"comes by itself, as a {guest.hierarchy}",
-                capabilities=guest.capabilities,
+                name=external_agent.name,
+                description=f"comes by itself, as a {external_agent.hierarchy}",
+                capabilities=external_agent.capabilities,
                 source="registered",
-                record=records.get(guest.name, AgentRecord()),
+                record=records.get(external_agent.name, AgentRecord()),
             )
-            for guest in guests
+            for external_agent in external_agents
         ]
         known = {card.name for card in cards}
         gone = tuple(AgentCard(name=name, record=records[name]) for name in sorted(records.keys() - known))
@@ -83,9 +85,9 @@ class AgentsView:
     def one(self, name: str) -> AgentView:
         """One agent; one that is not defined any more has its sessions."""
         listed = self.lookout.fleet.store.read(lambda tx: fleet_views.sessions_of(tx, name, SESSIONS))
-        parked = {each.run for each in self._parked()}
+        suspended = {each.run for each in self._suspended()}
         sessions = tuple(
-            msgspec.structs.replace(each, status="parked") if each.run in parked else each for each in listed
+            msgspec.structs.replace(each, status="suspended") if each.run in suspended else each for each in listed
         )
         everybody = self.picture()
         card = next((each for each in (*everybody.agents, *everybody.gone) if each.name == name), None)
@@ -119,14 +121,14 @@ class AgentsView:
     def _records(self) -> dict[str, AgentRecord]:
         """What the sessions of each agent came to. One whose executor is gone does not run, whatever it says."""
         records = self.lookout.fleet.store.read(fleet_views.records)
-        for session in self._parked():
+        for session in self._suspended():
             known = records.get(session.agent, AgentRecord())
             records[session.agent] = msgspec.structs.replace(
                 known, running=max(0, known.running - 1), waiting=known.waiting + 1
             )
         return records
 
-    def _parked(self) -> list[FleetSession]:
+    def _suspended(self) -> list[FleetSession]:
         standing = self.lookout.standing()
         return [each for each in standing.field.sessions if each.status == "running" and not standing.runs(each)]
 

@@ -32,7 +32,7 @@ def queue_picture(lookout: DashboardQueries) -> QueueView:
     field = lookout.field()
     settings = lookout.context.project.fleet.merge
     open_ = [entry for entry in field.entries if not entry.status.ended]
-    back = [entry for entry in field.entries if entry.status in (EntryStatus.CONFLICT, EntryStatus.RED)]
+    back = [entry for entry in field.entries if entry.status in (EntryStatus.CONFLICT, EntryStatus.FAILED)]
 
     def read(tx: Transaction) -> tuple[list[MergeEntry], dict[int, QueueVerification]]:
         asked = [*back, *(entry for entry in open_ if entry.status is not EntryStatus.QUEUED)][:_MOST_GATES]

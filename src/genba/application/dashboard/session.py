@@ -118,7 +118,7 @@ class SessionWindow:
 
 def _status(session: FleetSession, alive: bool) -> str:
     if session.status == "running":
-        return "running" if alive else "parked"
+        return "running" if alive else "suspended"
     return session.outcome or session.status if session.status == "ended" else session.status
 
 

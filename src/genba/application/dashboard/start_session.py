@@ -77,7 +77,7 @@ def _words(context: ProjectContext, agent: str, number: int) -> list[str]:
         raise StateConflictError(
             f"{alive.run} works on #{number} already",
             unchanged="nothing was started.",
-            hint=f"genba stop {number}   parks it",
+            hint=f"genba stop {number}   suspends it",
         )
     # It begins in the working tree, from which no module may come: an agent may have written there.
     genba = [sys.executable, "-P", "-m", "genba"]

@@ -26,7 +26,7 @@ _POLL_SECONDS = 0.1
 
 
 async def stop_run(decisions: Decisions, run: str, branch: str, process: int, reason: str = "") -> ActionResult:
-    """Park a run. `branch` is the one that it works on, `process` who says that it does."""
+    """Suspend a run. `branch` is the one that it works on, `process` who says that it does."""
     session = await asyncio.to_thread(_session, decisions, run)
     if session is not None and session.status == "ended":
         raise _over(run)
@@ -36,7 +36,7 @@ async def stop_run(decisions: Decisions, run: str, branch: str, process: int, re
 
 
 async def stop_task(decisions: Decisions, number: int, reason: str = "") -> ActionResult:
-    """Park whatever works on a task, whoever started it."""
+    """Suspend whatever works on a task, whoever started it."""
     sessions = await asyncio.to_thread(decisions.board.sessions, number)
     alone = next((each for each in reversed(sessions) if each.status == "running" and not each.executor), None)
     if alone is not None and alone.branch and decisions.context.is_running(alone.branch):
@@ -66,7 +66,7 @@ async def _interrupt(context: ProjectContext, run: str, branch: str, process: in
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while time.monotonic() < deadline:
         if _holder(context, run, branch) != process:
-            message = f"{run} is parked; its branch and its commits stay"
+            message = f"{run} is suspended; its branch and its commits stay"
             return ActionResult(sentence=message, hint=f"genba run --resume {run}")
         await asyncio.sleep(_POLL_SECONDS)
     raise UnavailableError(

@@ -129,7 +129,7 @@ def _busy(session: FleetSession, standing: TaskStatusReason, memory: MemoryUse) 
         executor=session.executor,
         host=session.host,
         purpose=session.purpose,
-        status="running" if lives else "parked",
+        status="running" if lives else "suspended",
         phase=session.phase,
         step=session.step,
         iteration=session.iterations,

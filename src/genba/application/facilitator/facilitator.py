@@ -148,7 +148,7 @@ class HouseEyes:
 
     def alive(self, session: SessionSeen) -> bool:
         """Whether somebody works on it: an executor by its lock, a run of its own by that of its branch."""
-        if session.seated:
+        if session.connected:
             return True
         if session.executor:
             return session.executor not in self._absent

@@ -86,7 +86,7 @@ def revoke(context: ProjectContext, name: str) -> RegisteredAgent:
     agent = WorkflowBoard(board).set_passkey(_known(context, name).id, "", context.actor())
     fleet = FleetBoard(board)
     for session in fleet.field().sessions:
-        if session.is_guest and session.agent == name and session.status == "running":
+        if session.external and session.agent == name and session.status == "running":
             reap(fleet, session.run, session.part, "its passkey was revoked")
             leave_note(fleet, session.task, session.run, language=context.project.language)
     return agent

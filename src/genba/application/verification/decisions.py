@@ -55,12 +55,12 @@ class Decisions:
     # ── pause, resume, stop ──────────────────────────────────────────────────────────────────────────────────────────
 
     def pause(self, number: int | None = None) -> ActionResult:
-        """Begin nothing new in the project, while what runs goes on; or let one task wait, with its session parked."""
+        """Start nothing new, while running sessions continue; or hold one task and suspend its session."""
         if number is None:
             self.board.pause_project(True, self.actor)
             return ActionResult(sentence="paused: nothing new begins; what runs now goes on", hint="genba resume")
         self.board.hold(number, True, self.actor)
-        message = f"#{number} is paused: what runs of it is parked, and nobody begins or goes on with it"
+        message = f"#{number} is paused: what runs of it is suspended, and nobody begins or goes on with it"
         return ActionResult(sentence=message, hint=f"genba resume {number}")
 
     def resume(self, number: int | None = None) -> ActionResult:
@@ -78,16 +78,16 @@ class Decisions:
         return ActionResult(sentence=f"#{number} goes on", hint=waits if asked is not None else onward(self.board))
 
     def stop(self, number: int | None = None, reason: str = "") -> ActionResult:
-        """Park what runs now: all of it, and every `genba work` ends; or one task, until somebody decides."""
+        """Suspend what runs now: all of it, and every `genba work` ends; or one task, until somebody decides."""
         if number is None:
             self.board.stop_all(True, self.actor)
-            message = "told to stop: every genba work parks its sessions and ends; branches and commits stay"
+            message = "told to stop: every genba work suspends its sessions and ends; branches and commits stay"
             return ActionResult(sentence=message, hint="genba resume   then  genba work")
         task = self.board.board.get(number)
         self.board.hold(number, True, self.actor)
         asked = reason or f"stopped by {self.actor.name}"
         self.board.escalate(Escalation(task=number, kind=EscalationKind.STOPPED, question=asked), None)
-        message = f"#{number} is told to stop: what runs of it is parked; its branch and its commits stay"
+        message = f"#{number} is told to stop: what runs of it is suspended; its branch and its commits stay"
         return ActionResult(sentence=message, hint=f"genba resume {task.number}")
 
     # ── what waits for people ────────────────────────────────────────────────────────────────────────────────────────

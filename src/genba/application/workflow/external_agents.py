@@ -1,7 +1,7 @@
-"""Guests: agents that come by themselves, such as somebody's own Claude Code.
+"""External agents: agents that connect by themselves, such as a user's own Claude Code.
 
-Law: a guest works in a working tree of its own, on a branch of its own, in a session like any other. Nobody here can
-ask it anything, so what lives is its lease alone; what it leaves is on its branch, and its task is free for others.
+An external agent works in its own worktree on its own branch, in a session like any other. Genba cannot prompt it, so
+only its lease shows that it is alive. When it leaves, its work stays on its branch and its task is open again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from genba.coordination.workflow.work_verifier import VerificationResult, WorkLo
 from genba.definitions.agent.layers import Layer
 from genba.domain.decoding import reader
 from genba.domain.errors import DiskFullError, GenbaError, NotFoundError, StateConflictError, UnavailableError
-from genba.domain.fleet.records import GUEST, BranchHandover, FleetSnapshot, Purpose, SegmentEnd, SegmentOrder, WaitsFor
+from genba.domain.fleet.records import BranchHandover, FleetSnapshot, Purpose, SegmentEnd, SegmentOrder, WaitsFor
 from genba.domain.goals.verification import Subject
 from genba.domain.sessions.loop_state import LoopState
 from genba.domain.sessions.outcomes import Outcome
@@ -49,11 +49,11 @@ _NOBODY: dict[str, Any] = {
         "execution": {"finalize": {"autoMerge": True, "push": False, "createPr": False}},
     }
 }
-"""What lands for a guest is brought home by a definition that is never asked anything."""
+"""What lands for an external agent is brought home by a definition that is never asked anything."""
 
 
-class GuestDesk:
-    """Gives guests a place, and looks at what they made of it."""
+class ExternalAgentVerifier:
+    """Gives external agents a place, and looks at what they made of it."""
 
     def __init__(self, context: ProjectContext) -> None:
         self.context = context
@@ -62,30 +62,30 @@ class GuestDesk:
 
     # ── taking a task ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def take(self, seat: AgentConnection, number: int) -> AgentConnection:
+    async def take(self, connection: AgentConnection, number: int) -> AgentConnection:
         try:
-            return await self._take(seat, number)
+            return await self._take(connection, number)
         except GenbaError as error:
             raise refused(error) from error
 
-    async def _take(self, seat: AgentConnection, number: int) -> AgentConnection:
+    async def _take(self, connection: AgentConnection, number: int) -> AgentConnection:
         field = await asyncio.to_thread(self.board.field)
         task = field.tasks.get(number)
         if task is None:
             raise NotFoundError(f"there is no task #{number}")
         for session in field.sessions:
-            if session.task == number and session.status == "running" and session.is_guest:
-                if session.agent != seat.agent:
+            if session.task == number and session.status == "running" and session.external:
+                if session.agent != connection.agent:
                     raise StateConflictError(f"{session.run} works on #{number}")
-                return msgspec.structs.replace(seat, run=session.run, task=number)
-        return await self._begin(seat, task, field)
+                return msgspec.structs.replace(connection, run=session.run, task=number)
+        return await self._begin(connection, task, field)
 
-    async def _begin(self, seat: AgentConnection, task: Task, field: FleetSnapshot) -> AgentConnection:
+    async def _begin(self, connection: AgentConnection, task: Task, field: FleetSnapshot) -> AgentConnection:
         base = await preflight(self.context)
-        purpose = Purpose.MANAGE if seat.hierarchy is Hierarchy.MANAGER else Purpose.WORK
+        purpose = Purpose.MANAGE if connection.hierarchy is Hierarchy.MANAGER else Purpose.WORK
         made = await asyncio.to_thread(self.board.sessions, task.number)
         attempt = max((session.attempt for session in made), default=0) + 1
-        run = run_id(self.board.store.project, seat.agent, task.number, attempt, purpose)
+        run = run_id(self.board.store.project, connection.agent, task.number, attempt, purpose)
         base_branch = await base_branch_of(self.context, base, task, field)
         plan = SessionPlan(
             definition=self._definition(),
@@ -94,17 +94,19 @@ class GuestDesk:
             branch=branch_of(task, purpose, field),
             base_branch=base_branch,
         )
-        order = SegmentOrder(run=run, task=task.number, agent=seat.agent, attempt=attempt, purpose=purpose)
+        order = SegmentOrder(
+            run=run, task=task.number, agent=connection.agent, attempt=attempt, purpose=purpose, external=True
+        )
         begin = partial(
             self.board.start,
             order,
-            executor=f"{GUEST}{seat.id}",
+            executor=connection.id,
             host=host_name(),
             plan=msgspec.json.encode(plan).decode(),
             base_branch=base_branch,
         )
         await asyncio.to_thread(begin)
-        taken = msgspec.structs.replace(seat, run=run, task=task.number)
+        taken = msgspec.structs.replace(connection, run=run, task=task.number)
         if purpose is Purpose.WORK:
             try:
                 await self._open(taken, task, plan)
@@ -116,12 +118,12 @@ class GuestDesk:
         return taken
 
     def _definition(self) -> AgentDefinition:
-        return self.context.registry.load(_STAND_IN, [Layer("a guest", _NOBODY)])
+        return self.context.registry.load(_STAND_IN, [Layer("an external agent", _NOBODY)])
 
-    async def _open(self, seat: AgentConnection, task: Task, plan: SessionPlan) -> Workspace:
+    async def _open(self, connection: AgentConnection, task: Task, plan: SessionPlan) -> Workspace:
         """A working tree. It is there already for whoever comes back; nobody holds its branch in between."""
-        workspace = await self._tree(seat.run, seat.agent, task, plan)
-        start = _start_in(workspace, seat.agent)
+        workspace = await self._tree(connection.run, connection.agent, task, plan)
+        start = _start_in(workspace, connection.agent)
         await SessionRecorder(self.board.board).begin(task.number, start, lambda _older: False)
         return workspace
 
@@ -140,45 +142,47 @@ class GuestDesk:
         self.trees.let_go(workspace.branch)
         return workspace
 
-    async def _workspace(self, seat: AgentConnection) -> tuple[Task, SessionPlan, Workspace]:
-        number = self._bound(seat)
+    async def _workspace(self, connection: AgentConnection) -> tuple[Task, SessionPlan, Workspace]:
+        number = self._bound(connection)
         task = await asyncio.to_thread(self.board.board.get, number)
-        plan = reader(SessionPlan).decode(await asyncio.to_thread(self.board.plan_of, seat.run))
-        return task, plan, await self._open(seat, task, plan)
+        plan = reader(SessionPlan).decode(await asyncio.to_thread(self.board.plan_of, connection.run))
+        return task, plan, await self._open(connection, task, plan)
 
-    def _bound(self, seat: AgentConnection) -> int:
-        if seat.spawned or seat.task is None or not seat.run:
+    def _bound(self, connection: AgentConnection) -> int:
+        if connection.spawned or connection.task is None or not connection.run:
             raise WorkflowError(ErrorCode.FORBIDDEN, "this is for agents that came by themselves, and have a task")
-        return seat.task
+        return connection.task
 
     # ── the place, and what is in it ─────────────────────────────────────────────────────────────────────────────────
 
-    async def place(self, seat: AgentConnection) -> WorkLocation:
-        number = self._bound(seat)
+    async def place(self, connection: AgentConnection) -> WorkLocation:
+        number = self._bound(connection)
         language = self.context.project.language
         note = await asyncio.to_thread(note_for, self.board, number, language=language)
-        if seat.hierarchy is Hierarchy.MANAGER:
-            branch, base, base_branch, task = await self._of_manager(seat)
+        if connection.hierarchy is Hierarchy.MANAGER:
+            branch, base, base_branch, task = await self._of_manager(connection)
             path = ""
         else:
-            task, plan, workspace = await self._workspace(seat)
+            task, plan, workspace = await self._workspace(connection)
             branch, base, base_branch, path = workspace.branch, workspace.base, plan.base_branch, workspace.path
         policy = await policy_resolver(self.context).freeze(base, base_branch, task)
         goals = tuple(line.removeprefix("- ") for line in policy.told(language).splitlines())
         return WorkLocation(branch=branch, base_branch=base_branch, path=path, note=note, goals=goals)
 
-    async def judge(self, seat: AgentConnection) -> VerificationResult:
-        if seat.hierarchy is Hierarchy.MANAGER:
-            branch, base, base_branch, task = await self._of_manager(seat)
+    async def judge(self, connection: AgentConnection) -> VerificationResult:
+        if connection.hierarchy is Hierarchy.MANAGER:
+            branch, base, base_branch, task = await self._of_manager(connection)
             subject = Subject(
                 commit=await tip_of(self.context, branch), base=base, branch=branch, base_branch=base_branch
             )
-            return await judge_claim(self.context, task, subject, run=seat.run, agent=seat.agent)
-        task, _, workspace = await self._workspace(seat)
-        return await judge_claim(self.context, task, await self._subject(workspace), run=seat.run, agent=seat.agent)
+            return await judge_claim(self.context, task, subject, run=connection.run, agent=connection.agent)
+        task, _, workspace = await self._workspace(connection)
+        return await judge_claim(
+            self.context, task, await self._subject(workspace), run=connection.run, agent=connection.agent
+        )
 
-    async def judge_subtask(self, seat: AgentConnection, number: int) -> VerificationResult:
-        _, _, workspace = await self._workspace(seat)
+    async def judge_subtask(self, connection: AgentConnection, number: int) -> VerificationResult:
+        _, _, workspace = await self._workspace(connection)
         step = await asyncio.to_thread(self.board.board.get, number)
         subject = await self._subject(workspace)
         if subject.dirty:
@@ -186,7 +190,9 @@ class GuestDesk:
             return VerificationResult(
                 done=False, commit=subject.commit, evidence=Evidence(task=number, summary=message)
             )
-        return await judge_claim(self.context, step, subject, run=seat.run, agent=seat.agent, own_goals=True)
+        return await judge_claim(
+            self.context, step, subject, run=connection.run, agent=connection.agent, own_goals=True
+        )
 
     async def _subject(self, workspace: Workspace) -> Subject:
         seen = await self.trees.observe(workspace)
@@ -199,12 +205,12 @@ class GuestDesk:
             strayed=seen.strayed,
         )
 
-    async def _of_manager(self, seat: AgentConnection) -> tuple[str, str, str, Task]:
+    async def _of_manager(self, connection: AgentConnection) -> tuple[str, str, str, Task]:
         """The branch that the parts of its task are merged into, where that begins and lands, and the task."""
         field = await asyncio.to_thread(self.board.field)
-        task = field.tasks.get(self._bound(seat))
+        task = field.tasks.get(self._bound(connection))
         if task is None:
-            raise NotFoundError(f"there is no task #{seat.task}")
+            raise NotFoundError(f"there is no task #{connection.task}")
         base = await preflight(self.context)
         above = await base_branch_of(self.context, base, task, field)
         branch = branch_of(task, Purpose.INTEGRATE, field)
@@ -215,37 +221,39 @@ class GuestDesk:
 
     # ── leaving ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def hand_over(self, seat: AgentConnection, commit: str) -> None:
-        number = self._bound(seat)
-        if (await asyncio.to_thread(self.board.session, seat.run)).status != "running":
+    async def hand_over(self, connection: AgentConnection, commit: str) -> None:
+        number = self._bound(connection)
+        if (await asyncio.to_thread(self.board.session, connection.run)).status != "running":
             return  # it was handed over before
-        if seat.hierarchy is Hierarchy.MANAGER:
-            await self._hand_over_branch(seat, number, commit)
+        if connection.hierarchy is Hierarchy.MANAGER:
+            await self._hand_over_branch(connection, number, commit)
             return
-        task, plan, workspace = await self._workspace(seat)
-        actor = Actor(ActorKind.ORCHESTRATOR, seat.run)
-        change = StatusChange(to=TaskStatus.REVIEW, actor=actor, commit=commit, session=seat.run)
+        task, plan, workspace = await self._workspace(connection)
+        actor = Actor(ActorKind.ORCHESTRATOR, connection.run)
+        change = StatusChange(to=TaskStatus.REVIEW, actor=actor, commit=commit, session=connection.run)
         end = SegmentEnd(
-            run=seat.run, part=1, waits_for=WaitsFor.REVIEW, verified=commit, state=_verified(plan, workspace)
+            run=connection.run, part=1, waits_for=WaitsFor.REVIEW, verified=commit, state=_verified(plan, workspace)
         )
         moved = change if task.status is TaskStatus.IN_PROGRESS else None
         await asyncio.to_thread(self.board.move_and_end, number, moved, end)
 
-    async def _hand_over_branch(self, seat: AgentConnection, number: int, commit: str) -> None:
+    async def _hand_over_branch(self, connection: AgentConnection, number: int, commit: str) -> None:
         """A manager has no worktree: a session of its own brings the branch of its subtasks home."""
         field = await asyncio.to_thread(self.board.field)
         task, project = field.tasks[number], self.board.store.project
         made = await asyncio.to_thread(self.board.sessions, number)
         attempt = max(session.attempt for session in made) + 1
-        run = run_id(project, seat.agent, number, attempt, Purpose.INTEGRATE)
-        own = reader(SessionPlan).decode(await asyncio.to_thread(self.board.plan_of, seat.run))
+        run = run_id(project, connection.agent, number, attempt, Purpose.INTEGRATE)
+        own = reader(SessionPlan).decode(await asyncio.to_thread(self.board.plan_of, connection.run))
         plan = msgspec.structs.replace(own, branch=branch_of(task, Purpose.INTEGRATE, field))
-        workspace = await self._tree(run, seat.agent, task, plan)
+        workspace = await self._tree(run, connection.agent, task, plan)
         given = BranchHandover(
-            manager=seat.run,
-            order=SegmentOrder(run=run, task=number, agent=seat.agent, attempt=attempt, purpose=Purpose.INTEGRATE),
-            start=_start_in(workspace, seat.agent),
-            executor=f"{GUEST}{seat.id}",
+            manager=connection.run,
+            order=SegmentOrder(
+                run=run, task=number, agent=connection.agent, attempt=attempt, purpose=Purpose.INTEGRATE, external=True
+            ),
+            start=_start_in(workspace, connection.agent),
+            executor=connection.id,
             commit=commit,
             plan=msgspec.json.encode(plan).decode(),
             base_branch=plan.base_branch,
@@ -253,20 +261,20 @@ class GuestDesk:
         )
         await asyncio.to_thread(self.board.hand_over_branch, given)
 
-    async def let_go(self, seat: AgentConnection, why: str) -> None:
-        if seat.spawned or seat.task is None or not seat.run:
+    async def let_go(self, connection: AgentConnection, why: str) -> None:
+        if connection.spawned or connection.task is None or not connection.run:
             return
-        await asyncio.to_thread(self._end, seat, Outcome.INCOMPLETE, why or "its agent has left")
-        await asyncio.to_thread(leave_note, self.board, seat.task, seat.run)
+        await asyncio.to_thread(self._end, connection, Outcome.INCOMPLETE, why or "its agent has left")
+        await asyncio.to_thread(leave_note, self.board, connection.task, connection.run)
 
-    def _end(self, seat: AgentConnection, outcome: Outcome, reason: str) -> None:
+    def _end(self, connection: AgentConnection, outcome: Outcome, reason: str) -> None:
         """The session is over, and its task is free. One that was handed over already is left as it is."""
-        assert seat.task is not None  # noqa: S101  (seen by who calls)
-        session = self.board.session(seat.run)
-        if session.status != "running" or not session.is_guest:
+        assert connection.task is not None  # noqa: S101  (seen by who calls)
+        session = self.board.session(connection.run)
+        if session.status != "running" or not session.external:
             return
-        let_go(self.board, seat.task, seat.run, reason)
-        self.board.end_part(SegmentEnd(run=seat.run, part=session.part, outcome=outcome, reason=reason))
+        let_go(self.board, connection.task, connection.run, reason)
+        self.board.end_part(SegmentEnd(run=connection.run, part=session.part, outcome=outcome, reason=reason))
 
 
 def _start_in(workspace: Workspace, agent: str) -> SessionStart:

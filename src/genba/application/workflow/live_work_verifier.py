@@ -73,36 +73,36 @@ class LiveWorkVerifier:
         self.leaving = leaving
         """Whether no part begins here any more."""
 
-    async def place(self, seat: AgentConnection) -> WorkLocation:
-        live = await self._live(seat)
-        return await _on_its_loop(live, self._place(seat, live.run))
+    async def place(self, connection: AgentConnection) -> WorkLocation:
+        live = await self._live(connection)
+        return await _on_its_loop(live, self._place(connection, live.run))
 
-    async def judge(self, seat: AgentConnection) -> VerificationResult:
-        live = await self._live(seat)
-        judge = self._judge_parts if seat.hierarchy is Hierarchy.MANAGER else self._judge_work
-        return await _on_its_loop(live, judge(seat, live.run))
+    async def judge(self, connection: AgentConnection) -> VerificationResult:
+        live = await self._live(connection)
+        judge = self._judge_parts if connection.hierarchy is Hierarchy.MANAGER else self._judge_work
+        return await _on_its_loop(live, judge(connection, live.run))
 
-    async def judge_subtask(self, seat: AgentConnection, number: int) -> VerificationResult:
-        live = await self._live(seat)
-        return await _on_its_loop(live, self._judge_step(seat, live.run, number))
+    async def judge_subtask(self, connection: AgentConnection, number: int) -> VerificationResult:
+        live = await self._live(connection)
+        return await _on_its_loop(live, self._judge_step(connection, live.run, number))
 
-    async def take(self, seat: AgentConnection, number: int) -> AgentConnection:
-        raise _not_for_guests(seat, number)
+    async def take(self, connection: AgentConnection, number: int) -> AgentConnection:
+        raise _not_for_external_agents(connection, number)
 
-    async def hand_over(self, seat: AgentConnection, commit: str) -> None:
+    async def hand_over(self, connection: AgentConnection, commit: str) -> None:
         """The run of the instance does that, when the instance has ended."""
 
-    async def let_go(self, seat: AgentConnection, why: str) -> None:
+    async def let_go(self, connection: AgentConnection, why: str) -> None:
         """So does this."""
 
-    async def _live(self, seat: AgentConnection) -> LiveSegment:
+    async def _live(self, connection: AgentConnection) -> LiveSegment:
         """The part of an instance, when its working tree is open.
 
         Whoever works again after a death answers before it has opened what it goes on with: that is waited for.
         """
         deadline = time.monotonic() + self.patience
         while True:
-            live = self.part_of(seat.run) if seat.spawned else None
+            live = self.part_of(connection.run) if connection.spawned else None
             if live is not None and live.run.workspace is not None:
                 return live
             if self.leaving() or time.monotonic() >= deadline:
@@ -113,10 +113,10 @@ class LiveWorkVerifier:
         )
         raise WorkflowError(ErrorCode.CONFLICT, message, hint="call it again in a few seconds", action="retry")
 
-    async def _place(self, seat: AgentConnection, run: Run) -> WorkLocation:
-        if seat.hierarchy is Hierarchy.MANAGER:
-            landing = await self.landing(_task(seat))
-            task = await self._read(_task(seat))
+    async def _place(self, connection: AgentConnection, run: Run) -> WorkLocation:
+        if connection.hierarchy is Hierarchy.MANAGER:
+            landing = await self.landing(_task(connection))
+            task = await self._read(_task(connection))
             policy = await policy_resolver(self.context).freeze(
                 await tip_of(self.context, landing.base_branch), landing.base_branch, task
             )
@@ -136,7 +136,7 @@ class LiveWorkVerifier:
             goals=_lines(run.proof.policy.told(self.context.project.language)) if run.proof is not None else (),
         )
 
-    async def _judge_work(self, seat: AgentConnection, run: Run) -> VerificationResult:
+    async def _judge_work(self, connection: AgentConnection, run: Run) -> VerificationResult:
         proved = await run.claim()
         if proved.red is None:
             return VerificationResult(done=True, commit=proved.commit)
@@ -144,12 +144,12 @@ class LiveWorkVerifier:
             raise StateConflictError(f"the work could not be verified: {proved.red.detail}")
         last = run.proof.last if run.proof is not None else None
         if last is not None and not last.done and last.subject.commit == proved.commit:
-            return VerificationResult(done=False, commit=proved.commit, evidence=evidence_of(last, _task(seat)))
+            return VerificationResult(done=False, commit=proved.commit, evidence=evidence_of(last, _task(connection)))
         return VerificationResult(
-            done=False, commit=proved.commit, evidence=_told_of(proved.red, _task(seat), proved.commit)
+            done=False, commit=proved.commit, evidence=_told_of(proved.red, _task(connection), proved.commit)
         )
 
-    async def _judge_step(self, seat: AgentConnection, run: Run, number: int) -> VerificationResult:
+    async def _judge_step(self, connection: AgentConnection, run: Run, number: int) -> VerificationResult:
         """A step of a plan, on the newest commit of the branch that all steps are made on."""
         async with run.claiming:
             workspace = run.workspace
@@ -166,18 +166,20 @@ class LiveWorkVerifier:
                 message = f"not everything is committed: {', '.join(seen.dirty[:_MOST_NAMED])}"
                 return VerificationResult(done=False, commit=seen.head, evidence=Evidence(task=number, summary=message))
             step = await self._read(number)
-            return await judge_claim(self.context, step, subject, run=seat.run, agent=seat.agent, own_goals=True)
+            return await judge_claim(
+                self.context, step, subject, run=connection.run, agent=connection.agent, own_goals=True
+            )
 
-    async def _judge_parts(self, seat: AgentConnection, run: Run) -> VerificationResult:
+    async def _judge_parts(self, connection: AgentConnection, run: Run) -> VerificationResult:
         """What the parts of a manager's task have come to, on the branch that they were merged into."""
         async with run.claiming:
-            landing = await self.landing(_task(seat))
+            landing = await self.landing(_task(connection))
             commit, base = await tip_of(self.context, landing.branch), await tip_of(self.context, landing.base_branch)
             fork = await self.context.ports.repository.history().fork_point(base, commit)
             subject = Subject(commit=commit, base=fork or base, branch=landing.branch, base_branch=landing.base_branch)
-            task = await self._read(_task(seat))
+            task = await self._read(_task(connection))
             emit = run.world.journal.emit
-            return await judge_claim(self.context, task, subject, run=seat.run, agent=seat.agent, emit=emit)
+            return await judge_claim(self.context, task, subject, run=connection.run, agent=connection.agent, emit=emit)
 
     async def _read(self, number: int) -> Task:
         return await asyncio.to_thread(self.context.board().get, number)
@@ -191,16 +193,16 @@ def _lines(goals: str) -> tuple[str, ...]:
     return tuple(line.removeprefix("- ") for line in goals.splitlines())
 
 
-def _task(seat: AgentConnection) -> int:
-    if seat.task is None:
+def _task(connection: AgentConnection) -> int:
+    if connection.task is None:
         raise WorkflowError(ErrorCode.OUT_OF_ORDER, "you have no task", hint="call get_next_action")
-    return seat.task
+    return connection.task
 
 
 def _told_of(red: CheckResult, task: int, commit: str) -> Evidence:
     return Evidence(task=task, commit=commit, verdict=red.name, summary=red.detail, output=red.output)
 
 
-def _not_for_guests(seat: AgentConnection, number: int) -> WorkflowError:
-    message = f"{seat.agent} was started for its own task, and cannot take #{number}"
+def _not_for_external_agents(connection: AgentConnection, number: int) -> WorkflowError:
+    message = f"{connection.agent} was started for its own task, and cannot take #{number}"
     return WorkflowError(ErrorCode.FORBIDDEN, message, hint="call get_next_action")

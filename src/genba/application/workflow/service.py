@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from genba.application.workflow.external_agents import GuestDesk
+from genba.application.workflow.external_agents import ExternalAgentVerifier
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.blackboard.workflow.workflow_board import WorkflowBoard
 from genba.coordination.workflow.service import WorkflowService
@@ -24,7 +24,7 @@ def open_service(context: ProjectContext, desk: WorkVerifier | None = None) -> W
     return WorkflowService(
         WorkflowBoard(board),
         FleetBoard(board),
-        desk or GuestDesk(context),
+        desk or ExternalAgentVerifier(context),
         context.project.fleet,
         board.store.project,
         context.project.instructions,

@@ -216,6 +216,7 @@ sessions = Table(
     prose("state"),
     prose("plan"),
     flag("forgiven"),
+    flag("external"),
     whole("inbox"),
     UniqueConstraint("task_id", "purpose", "attempt"),
     words("status", SessionStatus),

@@ -1,4 +1,4 @@
-"""The tables of a fleet and of the state-driven workflow: merge queue, escalations, reviews, plans, seats."""
+"""The tables of a fleet and of the state-driven workflow: merge queue, escalations, reviews, plans, connections."""
 
 from sqlalchemy import (
     Boolean,
@@ -140,7 +140,7 @@ executors = Table(
     prose("status", "live"),
     moment("started_at"),
     moment("heartbeat_at"),
-    words("status", ("live", "parked", "dead")),
+    words("status", ("live", "suspended", "dead")),
 )
 
 spending = Table(
@@ -176,8 +176,8 @@ credentials = Table(
     Index("ix_credentials_run", "run"),
 )
 
-seats = Table(
-    "seats",
+agent_connections = Table(
+    "agent_connections",
     metadata,
     Column("id", Text, primary_key=True),
     to("projects", "project_id"),
@@ -197,8 +197,8 @@ seats = Table(
     moment(),
     moment("heartbeat_at"),
     words("status", ("active", "closed")),
-    Index("ix_seats_run", "run", "created_at"),
-    Index("ix_seats_status", "project_id", "status", "lease_until"),
+    Index("ix_agent_connections_run", "run", "created_at"),
+    Index("ix_agent_connections_status", "project_id", "status", "lease_until"),
 )
 
 subtask_keys = Table(

@@ -43,7 +43,7 @@ def pause_project(tx: Transaction, on: bool, actor: Actor) -> None:
 
 
 def stop_all(tx: Transaction, on: bool, actor: Actor) -> None:
-    """Tell everybody to park and leave, or take that back."""
+    """Tell everybody to suspend and leave, or take that back."""
     named(actor)
     if tx.one(_STOP, project=tx.project, on=on) is not None:
         _tell(tx, actor, STOPPING if on else GOING_ON)

@@ -34,7 +34,7 @@ _FORGET = Statement("DELETE FROM provider_pauses WHERE project_id = :project")
 _PAUSES = Statement("""
 SELECT provider, until, reason FROM provider_pauses WHERE project_id = :project AND until > :at ORDER BY provider
 """)
-_ENDED = ("parked", "dead")
+_ENDED = ("suspended", "dead")
 
 
 def register(tx: Transaction, executor: Executor) -> Executor:
@@ -59,7 +59,7 @@ def beat(tx: Transaction, id_: str) -> None:
 
 
 def leave(tx: Transaction, id_: str, status: str) -> None:
-    """Write down that an executor is gone: `parked` by itself, or found `dead`."""
+    """Write down that an executor is gone: `suspended` by itself, or found `dead`."""
     if status not in _ENDED:
         raise UsageError(f"an executor leaves {' or '.join(_ENDED)}, not {status!r}", unchanged="nothing was changed.")
     at = now()

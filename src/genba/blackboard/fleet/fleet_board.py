@@ -115,7 +115,7 @@ class FleetBoard:
         self.store.write(lambda tx: session_segments.give_back(tx, run, part, reason, actor))
 
     def abandoned(self, at: str, since: str) -> tuple[str, ...]:
-        """The runs of guests that began before `since`, and that nobody has a seat for any more."""
+        """The runs of external agents that began before `since`, and that nobody has a connection for any more."""
         return self.store.read(lambda tx: external_agents.abandoned(tx, at, since))
 
     def hand_over_branch(self, given: BranchHandover) -> None:
@@ -277,7 +277,7 @@ class FleetBoard:
         return self.store.read(lambda tx: executors.pauses(tx, now()))
 
     def clock_was_set(self, lease_until: str, back: bool) -> None:
-        """The clock on the wall was set: every guest has a lease until then, and set back, no pause is believed."""
+        """Adjust to a clock that was set: renew the leases of external agents; if set back, end provider pauses."""
 
         def write(tx: Transaction) -> None:
             external_agents.renew(tx, lease_until)

@@ -200,7 +200,7 @@ def _sessions(tx: Transaction) -> tuple[tuple[FleetSession, ...], dict[int, tupl
         if key not in newest or newest[key].attempt < session.attempt:
             newest[key] = session
         came_to_nothing = session.status == SessionStatus.ENDED and session.outcome not in ("", Outcome.COMPLETED)
-        if came_to_nothing and not row[28]:
+        if came_to_nothing and not session_segments.SessionRow(*row).forgiven:
             failures[session.task] = (*failures.get(session.task, ()), session)
     shown = {session.run: session for session in (*newest.values(), *under_way)}
     return tuple(shown.values()), failures

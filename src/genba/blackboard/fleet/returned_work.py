@@ -13,7 +13,7 @@ SELECT e.status, e."commit", e.target, e.branch, e.paths, e.detail, e.finished_a
 FROM merge_entries e WHERE e.task_id = :task AND NOT EXISTS (
   SELECT 1 FROM merge_entries n WHERE n.task_id = e.task_id AND n.id > e.id)
 """)
-_CAME_BACK = ("conflict", "red")
+_CAME_BACK = ("conflict", "failed")
 _texts = reader(tuple[str, ...])
 
 
@@ -37,7 +37,7 @@ def evidence_of_merge(number: int, entry: Row, rounds: int) -> Evidence:
         verdict=str(status),
         summary=summary,
         failing=failing,
-        output=str(detail) if status == "red" else "",
+        output=str(detail) if status == "failed" else "",
         round=int(count),
         rounds=rounds,
     )

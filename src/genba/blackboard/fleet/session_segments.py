@@ -4,7 +4,7 @@ Law: a task has at most one session that has not ended. A part begins by compari
 who begin it one wins; it ends once. Repeating any of it changes nothing.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -27,21 +27,58 @@ from genba.domain.sessions.session import SessionStatus
 from genba.domain.tasks.task import Actor, ActorKind, Blocker, BlockerKind, StatusChange, Task, TaskStatus
 from genba.domain.workflow.actions import Hierarchy
 
+
+class SessionRow(NamedTuple):
+    """A row of `COLUMNS`, in their order."""
+
+    run: str
+    task: int
+    agent: str
+    attempt: int
+    purpose: str
+    status: str
+    waits_for: str
+    part: int
+    executor: str
+    external: bool
+    host: str
+    branch: str
+    base: str
+    base_branch: str
+    verified: str
+    outcome: str | None
+    reason: str
+    provider: str
+    phase: str
+    step: str
+    iterations: int
+    tokens: int
+    cost: float
+    changed: str
+    rounds: int
+    reviews: int
+    started_at: str
+    heartbeat_at: str
+    ended_at: str | None
+    forgiven: bool
+    task_status: str
+
+
 COLUMNS = """
-SELECT s.run, t.number, a.name, s.attempt, s.purpose, s.status, s.waits_for, s.part, s.executor, s.host, s.branch,
-  s.base, s.base_branch, s.verified, s.outcome, s.reason, s.provider, s.phase, s.step, s.iterations, s.tokens, s.cost,
-  s.changed, s.rounds, s.reviews, s.started_at, s.heartbeat_at, s.ended_at, s.forgiven, t.status
+SELECT s.run, t.number, a.name, s.attempt, s.purpose, s.status, s.waits_for, s.part, s.executor, s.external, s.host,
+  s.branch, s.base, s.base_branch, s.verified, s.outcome, s.reason, s.provider, s.phase, s.step, s.iterations, s.tokens,
+  s.cost, s.changed, s.rounds, s.reviews, s.started_at, s.heartbeat_at, s.ended_at, s.forgiven, t.status
 FROM sessions s JOIN tasks t ON t.id = s.task_id JOIN agents a ON a.id = s.agent_id
 """
-"""What `session_of` reads."""
+"""What `SessionRow` holds."""
 
 _ONE = Statement(COLUMNS + "WHERE s.run = :run AND t.project_id = :project")
 _OF_TASK = Statement(COLUMNS + "WHERE t.project_id = :project AND t.number = :number ORDER BY s.id")
 _INSERT = Statement("""
-INSERT INTO sessions (run, task_id, agent_id, attempt, host, workflow, part, purpose, executor, base_branch, provider,
-  plan, started_at, heartbeat_at)
-VALUES (:run, :task, :agent, :attempt, :host, :workflow, :part, :purpose, :executor, :base_branch, :provider, :plan,
-  :at, :at)
+INSERT INTO sessions (run, task_id, agent_id, attempt, host, workflow, part, purpose, executor, external, base_branch,
+  provider, plan, started_at, heartbeat_at)
+VALUES (:run, :task, :agent, :attempt, :host, :workflow, :part, :purpose, :executor, :external, :base_branch,
+  :provider, :plan, :at, :at)
 """)
 _LEADS = Statement("UPDATE agents SET hierarchy_type = :hierarchy WHERE id = :id AND hierarchy_type <> :hierarchy")
 _HIERARCHY = {Purpose.MANAGE: Hierarchy.MANAGER, Purpose.WORK: Hierarchy.WORKER}
@@ -50,7 +87,7 @@ _LAST_ATTEMPT = Statement("SELECT max(attempt) FROM sessions WHERE task_id = :ta
 _TAKEN = Statement("SELECT 1 FROM sessions WHERE run = :run")
 _CONTINUE = Statement("""
 UPDATE sessions SET status = 'running', waits_for = '', part = :part, workflow = :workflow, executor = :executor,
-  host = :host, phase = '', step = '', outcome = NULL, reason = '', rounds = rounds + :rounds,
+  external = :external, host = :host, phase = '', step = '', outcome = NULL, reason = '', rounds = rounds + :rounds,
   reviews = reviews + :reviews, heartbeat_at = :at WHERE run = :run AND status = 'waiting' AND part = :part - 1
 """)
 _END = Statement("""
@@ -64,7 +101,8 @@ UPDATE sessions SET status = 'ended', waits_for = '', outcome = :outcome, reason
 WHERE run = :run AND part = :part AND status = 'waiting'
 """)
 _TAKE_OVER = Statement("""
-UPDATE sessions SET executor = :executor, host = :host, heartbeat_at = :at WHERE run = :run AND status <> 'ended'
+UPDATE sessions SET executor = :executor, external = FALSE, host = :host, heartbeat_at = :at
+WHERE run = :run AND status <> 'ended'
 """)
 _TEXTS = Statement("""
 SELECT s.plan, s.state FROM sessions s JOIN tasks t ON t.id = s.task_id WHERE s.run = :run AND t.project_id = :project
@@ -86,7 +124,7 @@ _HELD = Statement("SELECT held FROM tasks WHERE id = :task")
 
 _texts = reader(tuple[str, ...])
 
-_SENDS_BACK = (Cause.FINDINGS, Cause.CONFLICT, Cause.RED)
+_SENDS_BACK = (Cause.FINDINGS, Cause.CONFLICT, Cause.FAILED)
 
 
 def start(
@@ -98,7 +136,7 @@ def start(
     hold_line(tx, order.task, with_itself=False)
     task = hold(tx, order.task).task
     there = tx.one(_ONE, run=order.run, project=tx.project)
-    if there is not None and there[1] == order.task:
+    if there is not None and SessionRow(*there).task == order.task:
         return session_of(there), False
     if tx.one(_TAKEN, run=order.run) is not None:
         raise refused(order.task, f"run {order.run} works on another task already")
@@ -145,6 +183,7 @@ def write_session(
         part=order.part,
         purpose=str(order.purpose),
         executor=executor,
+        external=order.external,
         base_branch=seen(base_branch),
         provider=seen(provider),
         plan=seen(plan),
@@ -170,7 +209,7 @@ def continue_(tx: Transaction, order: SegmentOrder, *, executor: str, host: str)
     _may_go_on(tx, task, order)
     actor = Actor(ActorKind.ORCHESTRATOR, executor)
     out_of_the_queue = order.cause is Cause.RESUMED and task.status is TaskStatus.REVIEW
-    came_back = order.cause in (Cause.CONFLICT, Cause.RED) or out_of_the_queue
+    came_back = order.cause in (Cause.CONFLICT, Cause.FAILED) or out_of_the_queue
     task = _moved(tx, task, order, actor)
     tx.do(
         _CONTINUE,
@@ -178,6 +217,7 @@ def continue_(tx: Transaction, order: SegmentOrder, *, executor: str, host: str)
         part=order.part,
         workflow=order.workflow,
         executor=executor,
+        external=order.external,
         host=seen(host),
         rounds=1 if came_back else 0,
         reviews=1 if order.cause is Cause.FINDINGS else 0,
@@ -344,37 +384,39 @@ def state_of(tx: Transaction, run: str) -> str:
     return texts_of(tx, run)[1]
 
 
-def session_of(row: Row) -> FleetSession:
+def session_of(columns: Row) -> FleetSession:
     """A session, out of a row of `COLUMNS`."""
+    row = SessionRow(*columns)
     return FleetSession(
-        run=row[0],
-        task=row[1],
-        agent=row[2],
-        attempt=row[3],
-        purpose=Purpose(row[4]),
-        status=row[5],
-        waits_for=WaitsFor(row[6]),
-        part=row[7],
-        executor=row[8],
-        host=row[9],
-        branch=row[10],
-        base=row[11],
-        base_branch=row[12],
-        verified=row[13],
-        outcome=row[14] or "",
-        reason=row[15],
-        provider=row[16],
-        phase=row[17],
-        step=row[18],
-        iterations=row[19],
-        tokens=row[20],
-        cost_usd=row[21],
-        changed=() if row[22] == "[]" else _texts.decode(row[22]),
-        rounds=row[23],
-        reviews=row[24],
-        started_at=row[25],
-        heartbeat_at=row[26],
-        ended_at=row[27] or "",
+        run=row.run,
+        task=row.task,
+        agent=row.agent,
+        attempt=row.attempt,
+        purpose=Purpose(row.purpose),
+        status=row.status,
+        waits_for=WaitsFor(row.waits_for),
+        part=row.part,
+        executor=row.executor,
+        external=bool(row.external),
+        host=row.host,
+        branch=row.branch,
+        base=row.base,
+        base_branch=row.base_branch,
+        verified=row.verified,
+        outcome=row.outcome or "",
+        reason=row.reason,
+        provider=row.provider,
+        phase=row.phase,
+        step=row.step,
+        iterations=row.iterations,
+        tokens=row.tokens,
+        cost_usd=row.cost,
+        changed=() if row.changed == "[]" else _texts.decode(row.changed),
+        rounds=row.rounds,
+        reviews=row.reviews,
+        started_at=row.started_at,
+        heartbeat_at=row.heartbeat_at,
+        ended_at=row.ended_at or "",
     )
 
 

@@ -92,7 +92,7 @@ _SESSIONS = _both(
     """
 SELECT s.task_id, s.run, a.name, s.status, s.waits_for, s.outcome, s.reason, s.branch, s.verified, s.started_at,
   s.heartbeat_at, s.executor, s.host, s.purpose,
-  EXISTS (SELECT 1 FROM seats c WHERE c.project_id = t.project_id AND c.run = s.run AND c.status = 'active'
+  EXISTS (SELECT 1 FROM agent_connections c WHERE c.project_id = t.project_id AND c.run = s.run AND c.status = 'active'
     AND c.lease_until > :now)
 FROM sessions s JOIN tasks t ON t.id = s.task_id JOIN agents a ON a.id = s.agent_id
 WHERE {which} AND t.in_plan = :no AND t.review_of IS NULL ORDER BY s.id
@@ -200,7 +200,7 @@ class SessionSeen(msgspec.Struct, frozen=True, kw_only=True):
     executor: str
     host: str
     purpose: str
-    seated: bool
+    connected: bool
     """An agent that asks what to do next sits there, and was heard of lately."""
 
 
@@ -424,7 +424,7 @@ def _sessions(rows: Iterable[tuple[Any, ...]]) -> dict[int, list[SessionSeen]]:
                 executor=row[11],
                 host=row[12],
                 purpose=row[13],
-                seated=bool(row[14]),
+                connected=bool(row[14]),
             )
         )
     return found

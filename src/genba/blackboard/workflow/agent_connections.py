@@ -1,14 +1,22 @@
-"""Who is calling: one-time credentials of instances that Genba starts, and the seats of everybody.
+"""One-time credentials of the instances that Genba starts, and the connections of all agents.
 
-Law: a credential is good once, for one run. A run has one active seat. Only hashes are kept, and no secret is told in
-an event. Closing a seat is for ever: whoever wants to go on authenticates again. No part leaves one behind.
+A credential works once, for one session. A session has one active connection. Only hashes are stored; no event holds
+a secret. A closed connection stays closed: the agent authenticates again. Every segment closes its connections.
 """
 
 from collections.abc import Mapping
 
 from genba.blackboard.database.sanitize import LARGEST, bounded, now, seen, storable
 from genba.blackboard.database.store import Row, Statement, Transaction
-from genba.blackboard.tasks.history import BOUND, CREDENTIAL_ISSUED, SEAT_CLOSED, SEATED, SENT_HOME, NewEvent, tell
+from genba.blackboard.tasks.history import (
+    AGENT_CONNECTED,
+    BOUND,
+    CONNECTION_CLOSED,
+    CREDENTIAL_ISSUED,
+    INSTANCE_STOPPED,
+    NewEvent,
+    tell,
+)
 from genba.blackboard.tasks.task_rows import hold, task_with_rows
 from genba.blackboard.workflow.connection_values import Credential, StoredConnection
 from genba.blackboard.workflow.phases import reopen_phase
@@ -19,9 +27,9 @@ from genba.domain.tasks.task import Actor, ActorKind
 from genba.domain.workflow.actions import AgentConnection, ExitReason, Hierarchy
 
 TAKEN = "another instance works for this run"
-"""Why a seat is closed whose run has a newer one."""
+"""Why a connection is closed whose run has a newer one."""
 PART_OVER = "its part is over"
-"""Why a seat is closed whose instance did not leave by itself. What became of its session says more."""
+"""Why a connection is closed whose instance did not leave by itself. What became of its session says more."""
 
 _CREDENTIAL = Statement("""
 SELECT c.id, c.run, a.name, c.agent_id, t.number, c.secret_hash, c.expires_at, c.used_at, c.revoked_at
@@ -47,7 +55,7 @@ _COLUMNS = """
 SELECT s.id, a.name, s.agent_id, a.hierarchy_type, s.project_id, s.run, t.number, s.spawned, s.status, s.closed,
   s.lease_until, s.created_at, s.token_hash, s.expires_at, a.status, s.exit, s.said, s.calls, s.last_action, x.purpose,
   s.task_id
-FROM seats s JOIN agents a ON a.id = s.agent_id LEFT JOIN tasks t ON t.id = s.task_id
+FROM agent_connections s JOIN agents a ON a.id = s.agent_id LEFT JOIN tasks t ON t.id = s.task_id
   LEFT JOIN sessions x ON x.run = s.run
 """
 _ONE = Statement(_COLUMNS + "WHERE s.id = :id AND s.project_id = :project")
@@ -58,26 +66,26 @@ _EXPIRED = Statement(
 WHERE s.project_id = :project AND s.status = 'active' AND (s.lease_until <= :now OR s.expires_at <= :now) ORDER BY s.id
 """
 )
-_LOCK = Statement("SELECT id FROM seats WHERE id = :id FOR NO KEY UPDATE")
+_LOCK = Statement("SELECT id FROM agent_connections WHERE id = :id FOR NO KEY UPDATE")
 _AGENT = Statement(
     "SELECT status, passkey_hash FROM agents WHERE id = :id AND project_id = :project",
     "SELECT status, passkey_hash FROM agents WHERE id = :id AND project_id = :project FOR SHARE",
 )
 _INSERT = Statement("""
-INSERT INTO seats (id, project_id, agent_id, task_id, run, spawned, token_hash, lease_until, expires_at, created_at,
-  heartbeat_at)
+INSERT INTO agent_connections (id, project_id, agent_id, task_id, run, spawned, token_hash, lease_until, expires_at,
+  created_at, heartbeat_at)
 VALUES (:id, :project, :agent, :task, :run, :spawned, :hash, :lease, :expires_at, :at, :at)
 """)
-_CLOSE = Statement("UPDATE seats SET status = 'closed', closed = :why WHERE id = :id AND status = 'active'")
-_BIND = Statement("UPDATE seats SET run = :run, task_id = :task, exit = '', said = '' WHERE id = :id")
-_SEND_HOME = Statement("UPDATE seats SET exit = :exit, said = :said WHERE id = :id AND exit = ''")
+_CLOSE = Statement("UPDATE agent_connections SET status = 'closed', closed = :why WHERE id = :id AND status = 'active'")
+_BIND = Statement("UPDATE agent_connections SET run = :run, task_id = :task, exit = '', said = '' WHERE id = :id")
+_STOP_INSTANCE = Statement("UPDATE agent_connections SET exit = :exit, said = :said WHERE id = :id AND exit = ''")
 _BEAT = Statement("""
-UPDATE seats SET lease_until = :lease, calls = :calls, last_action = :action, heartbeat_at = :at
+UPDATE agent_connections SET lease_until = :lease, calls = :calls, last_action = :action, heartbeat_at = :at
 WHERE id = :id AND project_id = :project AND status = 'active'
 """)
 _BEAT_SESSION = Statement("""
 UPDATE sessions SET heartbeat_at = :at
-WHERE status = 'running' AND run = (SELECT run FROM seats WHERE id = :id AND run <> '' AND NOT spawned)
+WHERE status = 'running' AND run = (SELECT run FROM agent_connections WHERE id = :id AND run <> '' AND NOT spawned)
 """)
 
 
@@ -115,67 +123,67 @@ def credential(tx: Transaction, id_: str) -> Credential | None:
     )
 
 
-def take_seat(
+def open_connection(
     tx: Transaction,
-    seat: AgentConnection,
+    connection: AgentConnection,
     token_hash: str,
     expires_at: str,
     credential: str,
     passkey_hash: str | None = None,
 ) -> AgentConnection:
-    """Seat an instance. Uses up its credential, and closes the other seats of its run.
+    """Connection an instance. Uses up its credential, and closes the other connections of its run.
 
     Who came with a passkey says which one: it may have been changed since it was looked at.
     """
-    storable(seat.id, "the id of a seat", empty=False)
-    session = _session(tx, seat.run) if seat.run else None
+    storable(connection.id, "the id of a connection", empty=False)
+    session = _session(tx, connection.run) if connection.run else None
     if session is not None:
         hold(tx, int(session[2]))
-        session = _session(tx, seat.run)
-    there = known(tx, seat.id)
+        session = _session(tx, connection.run)
+    there = known(tx, connection.id)
     if there is not None:
-        return there.seat
+        return there.connection
     at = now()
-    agent = tx.one(_AGENT, id=seat.agent_id, project=tx.project)
+    agent = tx.one(_AGENT, id=connection.agent_id, project=tx.project)
     if agent is None or agent[0] != "active":
         raise _connection_closed("its agent is not active")
     if passkey_hash is not None and agent[1] != passkey_hash:
         raise _connection_closed("its passkey is good no more")
-    if seat.run and (session is None or session[3] == SessionStatus.ENDED):
-        raise _connection_closed(f"run {seat.run} has ended")
-    if credential or seat.spawned:
-        used = tx.one(_USE, id=seen(credential), project=tx.project, run=seat.run, at=at)
-        if used is None or used[0] != seat.agent_id:
+    if connection.run and (session is None or session[3] == SessionStatus.ENDED):
+        raise _connection_closed(f"run {connection.run} has ended")
+    if credential or connection.spawned:
+        used = tx.one(_USE, id=seen(credential), project=tx.project, run=connection.run, at=at)
+        if used is None or used[0] != connection.agent_id:
             raise _connection_closed("its credential is good no more")
-    if seat.run:
-        _close_others(tx, seat.run, "", at)
+    if connection.run:
+        _close_others(tx, connection.run, "", at)
     tx.do(
         _INSERT,
-        id=seat.id,
+        id=connection.id,
         project=tx.project,
-        agent=seat.agent_id,
+        agent=connection.agent_id,
         task=session[4] if session else None,
-        run=seat.run,
-        spawned=seat.spawned,
+        run=connection.run,
+        spawned=connection.spawned,
         hash=token_hash,
-        lease=seat.lease_until or expires_at,
+        lease=connection.lease_until or expires_at,
         expires_at=expires_at,
-        at=seat.created_at or at,
+        at=connection.created_at or at,
     )
-    taken = _sure(tx, seat.id)
+    taken = _sure(tx, connection.id)
     if session is not None:
-        reopen_phase(tx, int(session[4]), int(session[0]), seat.agent_id, at)
-    _tell(tx, taken, at, SEATED, {"spawned": seat.spawned})
-    return taken.seat
+        reopen_phase(tx, int(session[4]), int(session[0]), connection.agent_id, at)
+    _tell(tx, taken, at, AGENT_CONNECTED, {"spawned": connection.spawned})
+    return taken.connection
 
 
 def known(tx: Transaction, id_: str) -> StoredConnection | None:
     row = tx.one(_ONE, id=seen(id_), project=tx.project)
-    return seat_of(row) if row else None
+    return connection_of(row) if row else None
 
 
-def bind(tx: Transaction, seat_id: str, run: str, task: int) -> AgentConnection:
-    """A seat works in that session now. The other seats of the session are closed."""
+def bind(tx: Transaction, connection_id: str, run: str, task: int) -> AgentConnection:
+    """A connection works in that session now. The other connections of the session are closed."""
     session = _session(tx, run)
     if session[2] != task:
         raise StateConflictError(
@@ -184,63 +192,69 @@ def bind(tx: Transaction, seat_id: str, run: str, task: int) -> AgentConnection:
             hint=f"genba task show {task}",
         )
     hold(tx, task)
-    there = _held(tx, seat_id)
-    if there.seat.status != "active":
-        raise _connection_closed(there.seat.closed or "its seat was closed")
-    if (there.seat.run, there.seat.task) == (run, task):
-        return there.seat
+    there = _held(tx, connection_id)
+    if there.connection.status != "active":
+        raise _connection_closed(there.connection.closed or "its connection was closed")
+    if (there.connection.run, there.connection.task) == (run, task):
+        return there.connection
     at = now()
-    _close_others(tx, run, seat_id, at)
-    tx.do(_BIND, id=seat_id, run=run, task=session[4])
-    bound = _sure(tx, seat_id)
+    _close_others(tx, run, connection_id, at)
+    tx.do(_BIND, id=connection_id, run=run, task=session[4])
+    bound = _sure(tx, connection_id)
     _tell(tx, bound, at, BOUND, {})
-    return bound.seat
+    return bound.connection
 
 
-def unbind(tx: Transaction, seat_id: str) -> AgentConnection:
-    """A guest has left its task, and keeps its seat."""
-    there = _held(tx, seat_id)
-    if not there.seat.run and there.seat.task is None:
-        return there.seat
+def unbind(tx: Transaction, connection_id: str) -> AgentConnection:
+    """An external agent has left its task, and keeps its connection."""
+    there = _held(tx, connection_id)
+    if not there.connection.run and there.connection.task is None:
+        return there.connection
     _tell(tx, there, now(), BOUND, {"left": True})
-    tx.do(_BIND, id=seat_id, run="", task=None)
-    return _sure(tx, seat_id).seat
+    tx.do(_BIND, id=connection_id, run="", task=None)
+    return _sure(tx, connection_id).connection
 
 
-def send_home(tx: Transaction, seat_id: str, reason: ExitReason, said: str) -> None:
+def stop_instance(tx: Transaction, connection_id: str, reason: ExitReason, said: str) -> None:
     """An instance is told to stop, or says itself that it cannot go on. The first reason counts."""
-    there = _held(tx, seat_id)
+    there = _held(tx, connection_id)
     if there.exit:
         return
     result = bounded(said.strip())
-    tx.do(_SEND_HOME, id=seat_id, exit=str(reason), said=result)
-    _tell(tx, there, now(), SENT_HOME, {"reason": str(reason), "said": result} if result else {"reason": str(reason)})
+    tx.do(_STOP_INSTANCE, id=connection_id, exit=str(reason), said=result)
+    _tell(
+        tx,
+        there,
+        now(),
+        INSTANCE_STOPPED,
+        {"reason": str(reason), "said": result} if result else {"reason": str(reason)},
+    )
 
 
-def close_seat(tx: Transaction, id_: str, why: str) -> None:
+def close_connection(tx: Transaction, id_: str, why: str) -> None:
     there = _held(tx, id_)
-    if there.seat.status == "active":
+    if there.connection.status == "active":
         _close(tx, there, why, now())
 
 
 def leave(tx: Transaction, run: str, why: str) -> None:
-    """Nobody speaks for a run any more: its seats are closed, and its credential is good no more."""
+    """Nobody speaks for a run any more: its connections are closed, and its credential is good no more."""
     hold(tx, int(_session(tx, run)[2]))
     at = now()
     tx.do(_REVOKE, run=run, at=at)
     for row in tx.all(_OF_RUN, run=seen(run), project=tx.project):
-        _close(tx, seat_of(row), why, at)
+        _close(tx, connection_of(row), why, at)
 
 
 def part_over(tx: Transaction, run: str, at: str) -> None:
-    """No instance that Genba started outlives its part, however that ended. A guest keeps its seat.
+    """No instance that Genba started outlives its part, however that ended. An external agent keeps its connection.
 
     Whoever ends an instance says so by `leave`; who died, or found no room to write, did not.
     """
     tx.do(_REVOKE, run=run, at=at)
     for row in tx.all(_OF_RUN, run=run, project=tx.project):
-        there = seat_of(row)
-        if there.seat.spawned:
+        there = connection_of(row)
+        if there.connection.spawned:
             _close(tx, there, PART_OVER, at)
 
 
@@ -254,13 +268,13 @@ def beat(tx: Transaction, signs: Mapping[str, tuple[str, int, str]]) -> None:
 
 
 def expired(tx: Transaction, at: str) -> tuple[AgentConnection, ...]:
-    return tuple(seat_of(row).seat for row in tx.all(_EXPIRED, project=tx.project, now=at))
+    return tuple(connection_of(row).connection for row in tx.all(_EXPIRED, project=tx.project, now=at))
 
 
-def seat_of(row: Row) -> StoredConnection:
-    """A seat, out of a row. An instance that Genba started does what its session is for; others are what they are."""
+def connection_of(row: Row) -> StoredConnection:
+    """The role of an instance that Genba started follows its session; an external agent keeps its own role."""
     manages = row[19] == Purpose.MANAGE if row[7] else row[3] == Hierarchy.MANAGER
-    seat = AgentConnection(
+    connection = AgentConnection(
         id=row[0],
         agent=row[1],
         agent_id=row[2],
@@ -275,7 +289,7 @@ def seat_of(row: Row) -> StoredConnection:
         created_at=row[11],
     )
     return StoredConnection(
-        seat=seat,
+        connection=connection,
         token_hash=row[12],
         expires_at=row[13],
         agent_active=row[14] == "active",
@@ -289,13 +303,13 @@ def seat_of(row: Row) -> StoredConnection:
 def _close_others(tx: Transaction, run: str, but: str, at: str) -> None:
     for row in tx.all(_OF_RUN, run=run, project=tx.project):
         if row[0] != but:
-            _close(tx, seat_of(row), TAKEN, at)
+            _close(tx, connection_of(row), TAKEN, at)
 
 
 def _close(tx: Transaction, there: StoredConnection, why: str, at: str) -> None:
     message = bounded(why.strip()) or "it was closed"
-    tx.do(_CLOSE, id=there.seat.id, why=message)
-    _tell(tx, there, at, SEAT_CLOSED, {"why": message})
+    tx.do(_CLOSE, id=there.connection.id, why=message)
+    _tell(tx, there, at, CONNECTION_CLOSED, {"why": message})
 
 
 def _session(tx: Transaction, run: str) -> Row:
@@ -308,10 +322,10 @@ def _session(tx: Transaction, run: str) -> Row:
 
 
 def _held(tx: Transaction, id_: str) -> StoredConnection:
-    """A seat that nobody else changes until this transaction ends. Tasks are held before their seats."""
+    """A connection that nobody else changes until this transaction ends. Tasks are held before their connections."""
     there = _sure(tx, id_)
-    if there.seat.task is not None:
-        hold(tx, there.seat.task)
+    if there.connection.task is not None:
+        hold(tx, there.connection.task)
     if tx.on_postgres:
         tx.one(_LOCK, id=seen(id_))
     return _sure(tx, id_)
@@ -320,12 +334,14 @@ def _held(tx: Transaction, id_: str) -> StoredConnection:
 def _sure(tx: Transaction, id_: str) -> StoredConnection:
     there = known(tx, id_)
     if there is None:
-        raise NotFoundError(f"there is no seat {id_!r}", unchanged="nothing was changed.", hint="authenticate again")
+        raise NotFoundError(
+            f"there is no connection {id_!r}", unchanged="nothing was changed.", hint="authenticate again"
+        )
     return there
 
 
 def _connection_closed(why: str) -> StateConflictError:
-    return StateConflictError(f"there is no seat for it: {why}", unchanged="nothing was changed.")
+    return StateConflictError(f"there is no connection for it: {why}", unchanged="nothing was changed.")
 
 
 def _genba(run: str) -> Actor:
@@ -333,10 +349,10 @@ def _genba(run: str) -> Actor:
 
 
 def _tell(tx: Transaction, there: StoredConnection, at: str, kind: str, data: dict[str, object]) -> None:
-    """An event of a seat. It is the task's where there is one; it adds to a task, and does not change it."""
-    seat = there.seat
-    kind_of = ActorKind.MANAGER if seat.hierarchy is Hierarchy.MANAGER else ActorKind.WORKER
-    task = task_with_rows(tx, seat.task).task if seat.task is not None else None
-    values = {"seat": seat.id, **data}
+    """An event of a connection. It is the task's where there is one; it adds to a task, and does not change it."""
+    connection = there.connection
+    kind_of = ActorKind.MANAGER if connection.hierarchy is Hierarchy.MANAGER else ActorKind.WORKER
+    task = task_with_rows(tx, connection.task).task if connection.task is not None else None
+    values = {"connection": connection.id, **data}
     line = NewEvent(task=task.id if task else None, version=task.version if task else 0, kind=kind, data=values)
-    tell(tx, Actor(kind_of, seat.agent), at, [line], seat.run)
+    tell(tx, Actor(kind_of, connection.agent), at, [line], connection.run)

@@ -1,6 +1,6 @@
 """Agents that may come by themselves, with a passkey, and what everybody has to do already.
 
-Law: a passkey is kept as a hash. Whoever changes it takes the seats of those who came with the old one.
+Law: a passkey is kept as a hash. Whoever changes it takes the connections of those who came with the old one.
 """
 
 from genba.blackboard.database.sanitize import as_json, named, now, seen, storable
@@ -28,8 +28,9 @@ UPDATE agents SET hierarchy_type = :hierarchy, role_type = :role, capabilities =
   system_prompt = :system_prompt, passkey_hash = :hash, status = 'active' WHERE id = :id
 """)
 _PASSKEY = Statement("UPDATE agents SET passkey_hash = :hash WHERE id = :id")
-_CLOSE_GUESTS = Statement("""
-UPDATE seats SET status = 'closed', closed = :why WHERE agent_id = :agent AND NOT spawned AND status = 'active'
+_CLOSE_EXTERNAL = Statement("""
+UPDATE agent_connections SET status = 'closed', closed = :why
+WHERE agent_id = :agent AND NOT spawned AND status = 'active'
 """)
 _LOADS = Statement("""
 SELECT a.name, a.hierarchy_type, a.role_type, a.capabilities,
@@ -99,7 +100,7 @@ def passkey_hash(tx: Transaction, agent_id: str) -> str:
 
 
 def set_passkey(tx: Transaction, agent_id: str, hash_: str, actor: Actor) -> RegisteredAgent:
-    """Give an agent a new passkey, or none. Whoever came with the old one has no seat any more."""
+    """Give an agent a new passkey, or none. Whoever came with the old one has no connection any more."""
     named(actor)
     found = agent(tx, agent_id)
     if found is None:
@@ -109,7 +110,7 @@ def set_passkey(tx: Transaction, agent_id: str, hash_: str, actor: Actor) -> Reg
         return agent_of(before)
     at = now()
     tx.do(_PASSKEY, id=found.id, hash=hash_ or None)
-    tx.do(_CLOSE_GUESTS, agent=found.id, why="its passkey was changed" if hash_ else "its passkey was revoked")
+    tx.do(_CLOSE_EXTERNAL, agent=found.id, why="its passkey was changed" if hash_ else "its passkey was revoked")
     _tell(tx, actor, at, PASSKEY_CHANGED, {"agent": found.name, "revoked": not hash_})
     return agent_of(_held(tx, found.id))
 

@@ -1,4 +1,4 @@
-"""What the blackboard says of those who call: their credentials, their seats, and the numbers they are held to."""
+"""Credentials and connections of agents as the blackboard stores them, and the limits of the workflow."""
 
 import msgspec
 
@@ -25,31 +25,31 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredConnection(msgspec.Struct, frozen=True, kw_only=True):
-    """A seat, with all that is needed to believe whoever comes with its token."""
+    """A connection, with all that is needed to believe whoever comes with its token."""
 
-    seat: AgentConnection
+    connection: AgentConnection
     token_hash: str
     expires_at: str
     agent_active: bool = True
     exit: str = ""
-    """The reason for which it was sent home; empty while it may go on."""
+    """The reason for which it was stopped; empty while it may go on."""
     said: str = ""
     calls: int = 0
     last_action: str = ""
 
     def is_good(self, at: str) -> bool:
         """Whether its token is still good; times are compared as the blackboard writes them."""
-        return self.seat.status == "active" and self.agent_active and at < self.expires_at
+        return self.connection.status == "active" and self.agent_active and at < self.expires_at
 
 
 class WorkflowLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Numbers of the settings that the next action depends on."""
 
-    park_seconds: float = 60.0
-    most_repeats: int = 25
-    most_reworks: int = 10
-    most_parts: int = 12
-    most_depth: int = 2
+    suspend_seconds: float = 60.0
+    max_repeats: int = 25
+    max_reworks: int = 10
+    max_subtasks: int = 12
+    max_depth: int = 2
     """How many levels below a task may be taken apart further."""
 
 

@@ -5,32 +5,32 @@ from genba.blackboard.fleet import session_segments
 from genba.blackboard.fleet.sessions import settle_in
 from genba.blackboard.tasks.status_gateway import change_status
 from genba.blackboard.tasks.task_rows import hold
-from genba.domain.fleet.records import GUEST, BranchHandover, SegmentEnd, WaitsFor
+from genba.domain.fleet.records import BranchHandover, SegmentEnd, WaitsFor
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.sessions.session import SessionStatus
 from genba.domain.tasks.task import Actor, ActorKind, StatusChange, TaskStatus
 
 _ABANDONED = Statement("""
 SELECT s.run FROM sessions s JOIN tasks t ON t.id = s.task_id
-WHERE t.project_id = :project AND s.status = 'running' AND substr(s.executor, 1, :length) = :guest
-  AND NOT EXISTS (SELECT 1 FROM seats a WHERE a.run = s.run AND a.status = 'active' AND a.lease_until > :at)
+WHERE t.project_id = :project AND s.status = 'running' AND s.external
+  AND NOT EXISTS (SELECT 1 FROM agent_connections a WHERE a.run = s.run AND a.status = 'active' AND a.lease_until > :at)
   AND s.heartbeat_at < :since
 ORDER BY s.id
 """)
 
 _RENEW = Statement("""
-UPDATE seats SET lease_until = :lease WHERE project_id = :project AND status = 'active' AND NOT spawned
+UPDATE agent_connections SET lease_until = :lease WHERE project_id = :project AND status = 'active' AND NOT spawned
 """)
 
 
 def renew(tx: Transaction, lease: str) -> None:
-    """Every guest who has a seat is believed to be there until this time."""
+    """Extend the lease of every connected external agent."""
     tx.do(_RENEW, project=tx.project, lease=lease)
 
 
 def abandoned(tx: Transaction, at: str, since: str) -> tuple[str, ...]:
-    """The runs that nobody has a seat for at this time; who has begun since then may still be about to sit down."""
-    rows = tx.all(_ABANDONED, project=tx.project, guest=GUEST, length=len(GUEST), at=at, since=since)
+    """Running sessions of external agents without an active connection, but those that started after `since`."""
+    rows = tx.all(_ABANDONED, project=tx.project, at=at, since=since)
     return tuple(row[0] for row in rows)
 
 

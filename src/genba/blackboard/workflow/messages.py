@@ -17,7 +17,6 @@ from genba.blackboard.tasks.task_tree import Relative, descendants, line_of
 from genba.blackboard.tasks.transition_rules import refused
 from genba.blackboard.workflow.agent_connections import known
 from genba.domain.errors import NotFoundError
-from genba.domain.fleet.records import GUEST
 from genba.domain.tasks.task import Actor, ActorKind
 from genba.domain.text_limits import LONGEST
 from genba.domain.workflow.actions import (
@@ -76,7 +75,7 @@ UPDATE messages SET status = 'resolved' WHERE task_id = :task AND status = 'read
 _IN_HANDS = Statement("""
 SELECT t.id, t.number, coalesce(a.name, t.assignee),
   (SELECT count(*) FROM agents g WHERE g.project_id = :project AND g.name = coalesce(a.name, t.assignee)
-    AND g.passkey_hash IS NOT NULL AND (s.id IS NULL OR substr(s.executor, 1, :length) = :guest))
+    AND g.passkey_hash IS NOT NULL AND (s.id IS NULL OR s.external))
 FROM tasks t LEFT JOIN sessions s ON s.task_id = t.id AND s.status <> 'ended'
     AND s.purpose IN ('work', 'integrate', 'manage')
   LEFT JOIN agents a ON a.id = s.agent_id
@@ -100,16 +99,16 @@ class _NewMessage(NamedTuple):
     run: str
 
 
-def send_message(tx: Transaction, seat_id: str, to: int, content: str) -> Message:
+def send_message(tx: Transaction, connection_id: str, to: int, content: str) -> Message:
     """Tell those who work on a task something. The same twice, while it is unread, is told once."""
     storable(content, "the message", empty=False)
-    seat, sender = _sender(tx, seat_id)
-    own = id_of(tx, seat.task or 0)
+    connection, sender = _sender(tx, connection_id)
+    own = id_of(tx, connection.task or 0)
     task = hold(tx, to).task
     if task.status.ended:
         raise refused(to, f"it is {task.status}: nobody would read it")
     tx.do(_RESOLVE_ANSWERED, task=own, sender=task.id)
-    return _write(tx, line_of(tx, to)[0], _new_message(seat, sender, MessageType.INSTRUCTION, content))
+    return _write(tx, line_of(tx, to)[0], _new_message(connection, sender, MessageType.INSTRUCTION, content))
 
 
 def note(tx: Transaction, to: int, run: str, content: str, actor: Actor) -> None:
@@ -122,30 +121,30 @@ def note(tx: Transaction, to: int, run: str, content: str, actor: Actor) -> None
     _write(tx, line_of(tx, to)[0], letter)
 
 
-def broadcast(tx: Transaction, seat_id: str, content: str, scope: BroadcastScope) -> tuple[int, ...]:
+def broadcast(tx: Transaction, connection_id: str, content: str, scope: BroadcastScope) -> tuple[int, ...]:
     """Tell everybody something, each once: the numbers of the tasks whose agents get it.
 
     One copy for each session at work, and for each task that is kept for an agent that has not begun. An agent that
     connected by itself works on one task after the other, and gets one copy in all.
     """
     storable(content, "the message", empty=False)
-    seat, sender = _sender(tx, seat_id)
-    found = _recipients(tx, seat, scope)
+    connection, sender = _sender(tx, connection_id)
+    found = _recipients(tx, connection, scope)
     for number in found:
         hold(tx, number)
     for number in found:
-        _write(tx, line_of(tx, number)[0], _new_message(seat, sender, MessageType.BROADCAST, content))
+        _write(tx, line_of(tx, number)[0], _new_message(connection, sender, MessageType.BROADCAST, content))
     return tuple(sorted(found))
 
 
-def messages(tx: Transaction, seat_id: str, mark_read: bool) -> tuple[Message, ...]:
-    """What the session of a seat was told and has not fetched, oldest first."""
-    there = known(tx, seat_id)
-    if there is None or there.seat.task is None:
+def messages(tx: Transaction, connection_id: str, mark_read: bool) -> tuple[Message, ...]:
+    """What the session of a connection was told and has not fetched, oldest first."""
+    there = known(tx, connection_id)
+    if there is None or there.connection.task is None:
         return ()
     if mark_read:
-        hold(tx, there.seat.task)
-    row = tx.one(_OF_RUN, run=seen(there.seat.run))
+        hold(tx, there.connection.task)
+    row = tx.one(_OF_RUN, run=seen(there.connection.run))
     if row is None:
         return ()
     session, task, inbox, _ = row
@@ -195,18 +194,18 @@ def _write(tx: Transaction, task: Relative, letter: _NewMessage) -> Message:
     return message_of(result or (0, letter.actor.name, type_, kept, letter.origin, at, "pending"))
 
 
-def _new_message(seat: AgentConnection, sender: int, type_: MessageType, content: str) -> _NewMessage:
-    kind = ActorKind.MANAGER if seat.hierarchy is Hierarchy.MANAGER else ActorKind.WORKER
-    return _NewMessage(content, type_, sender, seat.task, Actor(kind, seat.agent), seat.run)
+def _new_message(connection: AgentConnection, sender: int, type_: MessageType, content: str) -> _NewMessage:
+    kind = ActorKind.MANAGER if connection.hierarchy is Hierarchy.MANAGER else ActorKind.WORKER
+    return _NewMessage(content, type_, sender, connection.task, Actor(kind, connection.agent), connection.run)
 
 
-def _recipients(tx: Transaction, seat: AgentConnection, scope: BroadcastScope) -> list[int]:
+def _recipients(tx: Transaction, connection: AgentConnection, scope: BroadcastScope) -> list[int]:
     """The numbers of the tasks, in the order in which they are locked."""
-    within = _tree(tx, seat.task or 0) if scope is BroadcastScope.TREE else None
+    within = _tree(tx, connection.task or 0) if scope is BroadcastScope.TREE else None
     found: dict[int, int] = {}
-    served = {seat.agent}
-    for task, number, agent, outside in tx.all(_IN_HANDS, project=tx.project, length=len(GUEST), guest=GUEST):
-        if number == seat.task or (within is not None and number not in within) or (outside and agent in served):
+    served = {connection.agent}
+    for task, number, agent, outside in tx.all(_IN_HANDS, project=tx.project):
+        if number == connection.task or (within is not None and number not in within) or (outside and agent in served):
             continue
         if outside:
             served.add(str(agent))
@@ -220,13 +219,15 @@ def _tree(tx: Transaction, number: int) -> frozenset[int]:
     return frozenset((top.number, *(below.number for below in descendants(tx, top.id))))
 
 
-def _sender(tx: Transaction, seat_id: str) -> tuple[AgentConnection, int]:
-    there = known(tx, seat_id)
-    if there is None or there.seat.task is None:
+def _sender(tx: Transaction, connection_id: str) -> tuple[AgentConnection, int]:
+    there = known(tx, connection_id)
+    if there is None or there.connection.task is None:
         raise NotFoundError(
-            f"seat {seat_id!r} works on nothing", unchanged="nothing was changed.", hint="call get_next_action first"
+            f"connection {connection_id!r} works on nothing",
+            unchanged="nothing was changed.",
+            hint="call get_next_action first",
         )
-    row = tx.one(_SESSION, run=seen(there.seat.run), task=id_of(tx, there.seat.task))
+    row = tx.one(_SESSION, run=seen(there.connection.run), task=id_of(tx, there.connection.task))
     if row is None:
-        raise NotFoundError(f"seat {seat_id!r} has no session", unchanged="nothing was changed.")
-    return there.seat, int(row[0])
+        raise NotFoundError(f"connection {connection_id!r} has no session", unchanged="nothing was changed.")
+    return there.connection, int(row[0])

@@ -1,4 +1,4 @@
-"""Everything that the next action of a seat is decided on, seen at one moment; and what is left of it afterwards.
+"""Everything that the next action of a connection is decided on, seen at one moment; and what is left of it afterwards.
 
 Law: one read transaction, few statements. Only the newest verdict on a claim of the same run counts.
 """
@@ -48,13 +48,13 @@ SELECT (SELECT coalesce(sum(workers), 0) FROM executors WHERE project_id = :proj
 _CREDENTIAL = Statement("""
 SELECT used_at FROM credentials WHERE run = :run AND project_id = :project ORDER BY created_at DESC, id DESC LIMIT 1
 """)
-_NEWEST_SEAT = Statement("""
-SELECT status, exit, said, last_action, calls FROM seats WHERE run = :run AND project_id = :project AND spawned
-ORDER BY created_at DESC, id DESC LIMIT 1
+_NEWEST_CONNECTION = Statement("""
+SELECT status, exit, said, last_action, calls FROM agent_connections
+WHERE run = :run AND project_id = :project AND spawned ORDER BY created_at DESC, id DESC LIMIT 1
 """)
 _STORY = Statement("""
 SELECT coalesce(max(CASE WHEN kind = 'part_began' THEN id END), 0),
-  coalesce(max(CASE WHEN kind = 'seated' THEN id END), 0)
+  coalesce(max(CASE WHEN kind = 'connected' THEN id END), 0)
 FROM events WHERE task_id = :task AND session = :run
 """)
 _ALIKE = Statement("", "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -68,7 +68,7 @@ _WAITING = {
     WaitsFor.PULL_REQUEST: ExitReason.COMPLETED,
     WaitsFor.BUDGET: ExitReason.BUDGET,
     WaitsFor.RESUME: ExitReason.PAUSED,
-    WaitsFor.PARTS: ExitReason.PARKED,
+    WaitsFor.PARTS: ExitReason.SUSPENDED,
 }
 """What a session that waits means for an instance that is still there."""
 _ENDED = {
@@ -81,39 +81,47 @@ _FOR_GOOD = {
     ExitReason.BUDGET: "its budget is spent",
     ExitReason.NO_TASK: "there is no task for it",
     ExitReason.NO_PROGRESS: "it asked again and again, and nothing changed",
-    ExitReason.REVOKED: "its seat was closed",
+    ExitReason.REVOKED: "its connection was closed",
     ExitReason.TAKEN: "somebody else works on its task",
 }
 
 
-def snapshot(tx: Transaction, seat_id: str, limits: WorkflowLimits, waited_seconds: float, repeats: int) -> Snapshot:
-    """What the blackboard shows to a seat now."""
+def snapshot(
+    tx: Transaction, connection_id: str, limits: WorkflowLimits, waited_seconds: float, repeats: int
+) -> Snapshot:
+    """What the blackboard shows to a connection now."""
     if tx.on_postgres:
         tx.do(_ALIKE)  # every statement sees the same moment
-    there = known(tx, seat_id)
+    there = known(tx, connection_id)
     if there is None:
         raise NotFoundError(
-            f"there is no seat {seat_id!r}", unchanged="nothing was changed.", hint="authenticate again"
+            f"there is no connection {connection_id!r}", unchanged="nothing was changed.", hint="authenticate again"
         )
-    seat = there.seat
+    connection = there.connection
     bare = Snapshot(
-        agent=seat.agent,
-        hierarchy=seat.hierarchy,
-        spawned=seat.spawned,
+        agent=connection.agent,
+        hierarchy=connection.hierarchy,
+        spawned=connection.spawned,
         waited_seconds=waited_seconds,
-        park_seconds=limits.park_seconds,
+        suspend_seconds=limits.suspend_seconds,
         repeats=repeats,
-        most_repeats=limits.most_repeats,
-        most_reworks=limits.most_reworks,
-        most_parts=limits.most_parts,
+        max_repeats=limits.max_repeats,
+        max_reworks=limits.max_reworks,
+        max_subtasks=limits.max_subtasks,
         ending=_connection_ending(there),
     )
-    session = tx.one(_SESSION, run=seat.run, project=tx.project) if seat.run and seat.task is not None else None
+    session = (
+        tx.one(_SESSION, run=connection.run, project=tx.project)
+        if connection.run and connection.task is not None
+        else None
+    )
     if session is None:
         return bare
-    found = _seen(tx, bare, session, seat.run, limits)
+    found = _seen(tx, bare, session, connection.run, limits)
     return (
-        found if seat.closed == PART_OVER or bare.ending is None else msgspec.structs.replace(found, ending=bare.ending)
+        found
+        if connection.closed == PART_OVER or bare.ending is None
+        else msgspec.structs.replace(found, ending=bare.ending)
     )
 
 
@@ -130,21 +138,21 @@ def session_result(tx: Transaction, run: str) -> SessionResult:
     verdicts = [row for row in tx.all(_VERDICTS, run=run, task=session[4]) if row[0] == session[4]]
     green = bool(verdicts) and verdicts[-1][2] == VerdictStatus.DONE
     credential = tx.one(_CREDENTIAL, run=run, project=tx.project)
-    seat = tx.one(_NEWEST_SEAT, run=run, project=tx.project)
+    connection = tx.one(_NEWEST_CONNECTION, run=run, project=tx.project)
     began, sat_down = tx.one(_STORY, task=session[4], run=run) or (0, 0)
     came = sat_down > began
     used = credential is not None and credential[0] is not None
-    seated = came and seat is not None and (seat[0] == "active" or used)
-    reason, output = (str(seat[1]), str(seat[2])) if seat is not None and seated else ("", "")
+    connected = came and connection is not None and (connection[0] == "active" or used)
+    reason, output = (str(connection[1]), str(connection[2])) if connection is not None and connected else ("", "")
     return SessionResult(
-        seated=seated,
+        connected=connected,
         completed=came and phase is Phase.COMPLETED and green,
         blocked=(output or "it cannot go on, and does not say why") if reason == ExitReason.BLOCKED else "",
-        parked=(output or "others carry out the parts of its task") if reason == ExitReason.PARKED else "",
+        suspended=(output or "others carry out the parts of its task") if reason == ExitReason.SUSPENDED else "",
         paused="somebody paused it" if reason == ExitReason.PAUSED else "",
         refused=output or _FOR_GOOD[ExitReason(reason)] if reason in _FOR_GOOD else "",
-        last_action=str(seat[3]) if seat is not None else "",
-        calls=int(seat[4]) if seat is not None else 0,
+        last_action=str(connection[3]) if connection is not None else "",
+        calls=int(connection[4]) if connection is not None else 0,
     )
 
 
@@ -164,7 +172,7 @@ def _seen(tx: Transaction, bare: Snapshot, session: Row, run: str, limits: Workf
     since = red[4] if red is not None else ""
     entry = came_back(tx, task.id) if manages and not own else None
     if entry is not None:
-        since, evidence = entry[6], evidence_of_merge(task.view.number, entry, limits.most_reworks)
+        since, evidence = entry[6], evidence_of_merge(task.view.number, entry, limits.max_reworks)
     unread = tx.one(messages.COUNT, task=task.id)
     return msgspec.structs.replace(
         bare,
@@ -176,16 +184,16 @@ def _seen(tx: Transaction, bare: Snapshot, session: Row, run: str, limits: Workf
         answered=manages and bool(since) and _is_answered(parts, since),
         verified=own[-1][1] if own and own[-1][2] == VerdictStatus.DONE else "",
         ending=_ending(task.view, session, bool(line[1])) or bare.ending,
-        crowded=manages and bare.spawned and _worker_needed(tx, pieces),
+        worker_needed=manages and bare.spawned and _worker_needed(tx, pieces),
         reworks=sum(row[2] == VerdictStatus.REJECTED for row in verdicts),
         messages=int(unread[0]) if unread else 0,
-        may_split=not manages or line[0] - 1 < limits.most_depth,
+        may_split=not manages or line[0] - 1 < limits.max_depth,
     )
 
 
 def _connection_ending(there: StoredConnection) -> ExitReason | None:
-    if there.seat.status != "active" or not there.agent_active or there.expires_at <= now():
-        return ExitReason.TAKEN if there.seat.closed == TAKEN else ExitReason.REVOKED
+    if there.connection.status != "active" or not there.agent_active or there.expires_at <= now():
+        return ExitReason.TAKEN if there.connection.closed == TAKEN else ExitReason.REVOKED
     return ExitReason(there.exit) if there.exit else None
 
 
@@ -214,7 +222,7 @@ def _evidence(
         row = tx.one(_VERDICT, id=of_it[-1][3])
         found = evidence_of(about.view.number, row[0] if row else "")
         return of_it[-1], msgspec.structs.replace(
-            found, commit=found.commit or of_it[-1][1], round=red, rounds=limits.most_reworks
+            found, commit=found.commit or of_it[-1][1], round=red, rounds=limits.max_reworks
         )
     return None, None
 

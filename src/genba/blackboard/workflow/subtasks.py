@@ -105,18 +105,18 @@ def _only_one_plan(parent: Task, wanted: SubtaskRequest, there: list[SubtaskView
 def _within_limits(
     tx: Transaction, parent: Task, wanted: SubtaskRequest, there: list[SubtaskView], limits: WorkflowLimits
 ) -> None:
-    if len(there) + len(wanted.drafts) > limits.most_parts:
+    if len(there) + len(wanted.drafts) > limits.max_subtasks:
         has = f", and it has {len(there)}" if there else ""
         raise WorkflowError(
             ErrorCode.LIMIT,
-            f"task #{parent.number} may have at most {limits.most_parts} subtasks{has}",
+            f"task #{parent.number} may have at most {limits.max_subtasks} subtasks{has}",
             hint="join those that belong together",
         )
     depth = len(line_of(tx, parent.number)) - 1
-    if not wanted.in_plan and depth >= limits.most_depth:
+    if not wanted.in_plan and depth >= limits.max_depth:
         raise WorkflowError(
             ErrorCode.LIMIT,
-            f"task #{parent.number} has {depth} tasks above it, and at most {limits.most_depth} levels are taken apart",
+            f"task #{parent.number} has {depth} tasks above it, and at most {limits.max_depth} levels are taken apart",
             hint="report_blocked: the task is too large for where it is",
         )
 

@@ -1,4 +1,4 @@
-"""The blackboard as the state-driven workflow sees it: agents, credentials, seats, snapshots, subtasks, messages.
+"""The blackboard as the state-driven workflow sees it: agents, credentials, connections, snapshots, subtasks, messages.
 
 Every call is one transaction: it happens whole, or it raises and nothing was changed. Any thread may call. Each verb
 may be repeated: whoever died before they knew that it had happened says it again, and nothing happens twice.
@@ -81,14 +81,14 @@ class WorkflowBoard:
         return self.store.read(lambda tx: agents.passkey_hash(tx, agent_id))
 
     def set_passkey(self, agent_id: str, hash: str, actor: Actor = GENBA) -> RegisteredAgent:  # noqa: A002
-        """Give an agent a new passkey, or none; whoever came with the old one has no seat any more."""
+        """Give an agent a new passkey, or none; whoever came with the old one has no connection any more."""
         return self.store.write(lambda tx: agents.set_passkey(tx, agent_id, hash, actor))
 
     def workers(self) -> tuple[Worker, ...]:
         """Every active agent, and what it has to do already."""
         return self.store.read(agents.workers)
 
-    # Credentials and seats
+    # Credentials and connections
 
     def issue(self, id: str, run: str, secret_hash: str, expires_at: str) -> None:  # noqa: A002
         """A credential for the next instance of a run; older ones of that run that nobody used are good no more."""
@@ -97,60 +97,62 @@ class WorkflowBoard:
     def credential(self, id: str) -> Credential | None:  # noqa: A002
         return self.store.read(lambda tx: agent_connections.credential(tx, id))
 
-    def take_seat(
+    def open_connection(
         self,
-        seat: AgentConnection,
+        connection: AgentConnection,
         token_hash: str,
         expires_at: str,
         credential: str = "",
         passkey_hash: str | None = None,
     ) -> AgentConnection:
-        """Seat an instance. Uses up its credential, and closes the other seats of its run.
+        """Connection an instance. Uses up its credential, and closes the other connections of its run.
 
-        With `passkey_hash` nobody is seated whose agent has another passkey by now.
+        With `passkey_hash` nobody is connected whose agent has another passkey by now.
         A run whose work was verified, and for which another instance comes, has something left to do.
         """
         return self.store.write(
-            lambda tx: agent_connections.take_seat(tx, seat, token_hash, expires_at, credential, passkey_hash)
+            lambda tx: agent_connections.open_connection(
+                tx, connection, token_hash, expires_at, credential, passkey_hash
+            )
         )
 
-    def seat(self, id: str) -> StoredConnection | None:  # noqa: A002
+    def connection(self, id: str) -> StoredConnection | None:  # noqa: A002
         return self.store.read(lambda tx: agent_connections.known(tx, id))
 
-    def bind(self, seat_id: str, run: str, task: int) -> AgentConnection:
-        """A guest works in that session now; the other seats of the session are closed."""
-        return self.store.write(lambda tx: agent_connections.bind(tx, seat_id, run, task))
+    def bind(self, connection_id: str, run: str, task: int) -> AgentConnection:
+        """An external agent works in that session now; the other connections of the session are closed."""
+        return self.store.write(lambda tx: agent_connections.bind(tx, connection_id, run, task))
 
-    def unbind(self, seat_id: str) -> AgentConnection:
-        """A guest has left its task, and keeps its seat."""
-        return self.store.write(lambda tx: agent_connections.unbind(tx, seat_id))
+    def unbind(self, connection_id: str) -> AgentConnection:
+        """An external agent has left its task, and keeps its connection."""
+        return self.store.write(lambda tx: agent_connections.unbind(tx, connection_id))
 
-    def send_home(self, seat_id: str, reason: ExitReason, said: str = "") -> None:
+    def stop_instance(self, connection_id: str, reason: ExitReason, said: str = "") -> None:
         """An instance is told to stop, or says itself that it cannot go on. The first reason counts."""
-        self.store.write(lambda tx: agent_connections.send_home(tx, seat_id, reason, said))
+        self.store.write(lambda tx: agent_connections.stop_instance(tx, connection_id, reason, said))
 
-    def close_seat(self, id: str, why: str) -> None:  # noqa: A002
-        self.store.write(lambda tx: agent_connections.close_seat(tx, id, why))
+    def close_connection(self, id: str, why: str) -> None:  # noqa: A002
+        self.store.write(lambda tx: agent_connections.close_connection(tx, id, why))
 
     def leave(self, run: str, why: str) -> None:
-        """Close every seat of a run, and take back the credential that nobody used."""
+        """Close every connection of a run, and take back the credential that nobody used."""
         self.store.write(lambda tx: agent_connections.leave(tx, run, why))
 
     def beat(self, signs: Mapping[str, tuple[str, int, str]]) -> None:
-        """Signs of life by seat: until when its lease lasts, the calls it made in all, its last action."""
+        """Signs of life by connection: until when its lease lasts, the calls it made in all, its last action."""
         self.store.write(lambda tx: agent_connections.beat(tx, signs))
 
     def expired(self, now: str = "") -> tuple[AgentConnection, ...]:
-        """Active seats whose lease, or whose token, has run out."""
+        """Active connections whose lease, or whose token, has run out."""
         return self.store.read(lambda tx: agent_connections.expired(tx, now or sanitize.now()))
 
     # What is next
 
     def snapshot(
-        self, seat_id: str, limits: WorkflowLimits = LIMITS, *, waited_seconds: float = 0.0, repeats: int = 0
+        self, connection_id: str, limits: WorkflowLimits = LIMITS, *, waited_seconds: float = 0.0, repeats: int = 0
     ) -> Snapshot:
-        """Everything that the next action of a seat is decided on, seen at one moment."""
-        return self.store.read(lambda tx: snapshots.snapshot(tx, seat_id, limits, waited_seconds, repeats))
+        """Everything that the next action of a connection is decided on, seen at one moment."""
+        return self.store.read(lambda tx: snapshots.snapshot(tx, connection_id, limits, waited_seconds, repeats))
 
     def standing(self, run: str) -> SessionResult:
         """What the blackboard says of a run whose instance has ended."""
@@ -254,18 +256,18 @@ class WorkflowBoard:
         """What was written down on a task, newest last."""
         return self.store.read(lambda tx: phases.notes(tx, task, limit))
 
-    def send_message(self, seat_id: str, to: int, content: str) -> Message:
+    def send_message(self, connection_id: str, to: int, content: str) -> Message:
         """Tell those who work on a task something. The same twice, while it is unread, is told once."""
-        return self.store.write(lambda tx: messages.send_message(tx, seat_id, to, content))
+        return self.store.write(lambda tx: messages.send_message(tx, connection_id, to, content))
 
-    def broadcast(self, seat_id: str, content: str, scope: BroadcastScope) -> tuple[int, ...]:
+    def broadcast(self, connection_id: str, content: str, scope: BroadcastScope) -> tuple[int, ...]:
         """Tell everybody something, each once: the numbers of the tasks whose agents get it."""
-        return self.store.write(lambda tx: messages.broadcast(tx, seat_id, content, scope))
+        return self.store.write(lambda tx: messages.broadcast(tx, connection_id, content, scope))
 
-    def messages(self, seat_id: str, mark_read: bool = True) -> tuple[Message, ...]:
-        """What the session of a seat was told and has not fetched, oldest first."""
+    def messages(self, connection_id: str, mark_read: bool = True) -> tuple[Message, ...]:
+        """What the session of a connection was told and has not fetched, oldest first."""
         read = self.store.write if mark_read else self.store.read
-        return read(lambda tx: messages.messages(tx, seat_id, mark_read))
+        return read(lambda tx: messages.messages(tx, connection_id, mark_read))
 
     def open_messages(self, run: str) -> tuple[Message, ...]:
         """Everything that the task of a session was told and that is not resolved, oldest first."""

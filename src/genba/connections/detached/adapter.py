@@ -33,7 +33,7 @@ _MOST_DEATHS = 3
 _POLL_SECONDS = 0.15
 _QUICK_POLL_SECONDS = 0.02
 """Where the end of a process can only be seen by looking."""
-_PARKING_SECONDS = 20.0
+_SUSPENDING_SECONDS = 20.0
 """How long a supervisor may take to end its agent with everything that it started."""
 _KILLING_SECONDS = 5.0
 
@@ -99,7 +99,7 @@ class DetachedAdapter:
         processes: Processes,
         emit: Callable[[Event], None],
         workspace: Workspace | None = None,
-        parks_on_cancel: bool = True,
+        suspend_on_cancel: bool = True,
         end_orphans: Callable[[], int] = lambda: 0,
         credential: Callable[[], Awaitable[str]] | None = None,
         over: Callable[[], Awaitable[bool]] | None = None,
@@ -111,7 +111,7 @@ class DetachedAdapter:
         self.emit = emit
         """Takes the events of gates."""
         self.workspace = workspace
-        self.parks_on_cancel = parks_on_cancel
+        self.suspend_on_cancel = suspend_on_cancel
         """Whether a cancelled question ends its agent; otherwise it goes on for whoever asks next."""
         self.end_orphans = end_orphans
         """Ends what came to this process from a supervisor that died after its nursery, whatever mark it carries."""
@@ -119,7 +119,7 @@ class DetachedAdapter:
         """A new secret for each supervisor, where its agent asks what is next."""
         self.over = over
         """Whether the run has come to something: then nobody is started in the place of one who died."""
-        self.parking_seconds = _PARKING_SECONDS
+        self.suspending_seconds = _SUSPENDING_SECONDS
         self._handed: dict[Path, str] = {}
         """By question: the secret that was left for its supervisor from here. Another worker may leave another one."""
 
@@ -149,7 +149,7 @@ class DetachedAdapter:
                 with question.watching():
                     result, replayed = await self._result(question, self._request(ask), on_output)
             except asyncio.CancelledError:
-                if self.parks_on_cancel:
+                if self.suspend_on_cancel:
                     await asyncio.shield(self._end(question))
                 raise
             except RecoverableError as error:
@@ -251,11 +251,11 @@ class DetachedAdapter:
             await self._end(other)
 
     async def _end(self, question: Question) -> None:
-        """Have the supervisor park its agent; one that does not is killed, and what it leaves is swept.
+        """Have the supervisor suspend its agent; one that does not is killed, and what it leaves is swept.
 
         A secret that none took is taken away: whoever asks again brings a new one, which may be there already.
         """
-        if not await asyncio.to_thread(_signal_holder, question, signal.SIGTERM, self.parking_seconds):
+        if not await asyncio.to_thread(_signal_holder, question, signal.SIGTERM, self.suspending_seconds):
             await asyncio.to_thread(_signal_holder, question, signal.SIGKILL, _KILLING_SECONDS)
             await self.processes.sweep(self.posting.run)
         question.take_secret(self._handed.pop(question.path, None))
@@ -267,7 +267,7 @@ async def end_all(run_folder: Path, run: str, processes: Processes) -> None:
     A secret that was left for one who is never started goes with them.
     """
     for question in questions(run_folder):
-        if not await asyncio.to_thread(_signal_holder, question, signal.SIGTERM, _PARKING_SECONDS):
+        if not await asyncio.to_thread(_signal_holder, question, signal.SIGTERM, _SUSPENDING_SECONDS):
             await asyncio.to_thread(_signal_holder, question, signal.SIGKILL, _KILLING_SECONDS)
         question.take_secret()
     await processes.sweep(run)

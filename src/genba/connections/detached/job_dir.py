@@ -4,7 +4,7 @@ It lies in the folder of the run, where no instance can see it: what is read her
 
     request.json   what the supervisor is told
     lock           held by the supervisor for all of its life; says who that is
-    watch          held by whoever watches; when nobody does for too long, the supervisor parks the agent
+    watch          held by whoever watches; when nobody does for too long, the supervisor suspends the agent
     starts         one line for each supervisor that was started: its number and the time
     credential     a secret for the next supervisor alone, which takes it away before its agent starts
     1/, 2/, …      one folder for each start: output.jsonl, offset, result.json, log
@@ -154,10 +154,10 @@ class Question:
         return None
 
     def result(self) -> Result | None:
-        """What the question came to: a parked agent has not answered, and is asked again."""
+        """What the question came to: a suspended agent has not answered, and is asked again."""
         newest = self.newest()
         result = newest.result() if newest is not None else None
-        return None if result is None or result.parked else result
+        return None if result is None or result.suspended else result
 
     def begin(self) -> Attempt:
         """A new start. Only who holds the lock may do this."""

@@ -1,4 +1,4 @@
-"""What a question came to, as a file: a reply, an error of the house, or the word that the agent was parked."""
+"""What a question came to, as a file: a reply, an error of the house, or the word that the agent was suspended."""
 
 import time
 from typing import Any
@@ -64,7 +64,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     reply: Reply | None = None
     failure: Failure | None = None
-    parked: str = ""
+    suspended: str = ""
     """Why the agent was ended before it had answered."""
     at: float = msgspec.field(default_factory=time.time)
 

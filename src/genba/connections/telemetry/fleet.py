@@ -12,7 +12,7 @@ from genba.connections.telemetry.runs import first_part_of
 from genba.connections.telemetry.sending import Telemetry
 from genba.domain.fleet.progress import FleetEvent, FleetEventKind, FleetView
 
-_CAME_OF_IT = (FleetEventKind.MERGED, FleetEventKind.CONFLICT, FleetEventKind.RED)
+_CAME_OF_IT = (FleetEventKind.MERGED, FleetEventKind.CONFLICT, FleetEventKind.MERGE_FAILED)
 _MOST = 10_000
 """Tasks that are remembered at one time."""
 

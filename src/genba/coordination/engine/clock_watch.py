@@ -24,7 +24,7 @@ class ClockWatch:
         self._apart = self._gap()
 
     async def look(self) -> None:
-        """Where the clock was set since the last look: guests get a whole lease, and set back, providers are asked."""
+        """When the clock was set since the last call, renew leases; when it was set back, end provider pauses too."""
         apart = self._gap()
         moved = apart - self._apart
         if abs(moved) >= _A_LOT_SECONDS:

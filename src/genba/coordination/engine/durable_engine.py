@@ -69,7 +69,7 @@ class Engine:
         poll_seconds: float,
     ) -> None:
         self.executor = executor
-        self.parked = asyncio.Event()
+        self.suspended = asyncio.Event()
         """Set when another process has taken this executor's place: leave."""
         self.lost = False
         """Whether the lock of this executor is gone for now: others hold it for dead."""
@@ -357,7 +357,7 @@ class Engine:
         Where another process has this name by now, what was begun before is that one's: only the rest is handed back.
         """
         found = self._glance.held(self._name)
-        self._resume([name for name in found if not self.parked.is_set() or name in self._unsure])
+        self._resume([name for name in found if not self.suspended.is_set() or name in self._unsure])
 
     def _resume(self, names: list[str]) -> None:
         client = self._connected
@@ -410,7 +410,7 @@ class Engine:
         task.cancel()
 
     async def _watch_lock(self) -> None:
-        """Hold on to the lock. Whoever finds another one in its place parks, and is to be closed."""
+        """Hold on to the lock. Whoever finds another one in its place suspends, and is to be closed."""
         while True:
             await asyncio.sleep(_LOCK_SECONDS)
             begun = set(self._unsure)
@@ -423,7 +423,7 @@ class Engine:
             try:
                 await self._do(self._lock.take, _PATIENCE)
             except StateConflictError as error:
-                self._park(error.message)
+                self._suspend(error.message)
                 return
             except SQLAlchemyError:
                 continue
@@ -436,12 +436,12 @@ class Engine:
         if error is not None:
             self._say(EngineEvent("engine.error", checkpoints.keep(error).message))
 
-    def _park(self, why: str) -> None:
+    def _suspend(self, why: str) -> None:
         self._stopping = True
         for task in list(self._running):
             self._stop(task)
-        self.parked.set()
-        self._say(EngineEvent("engine.parked", f"{why}: this one starts nothing more"))
+        self.suspended.set()
+        self._say(EngineEvent("engine.suspended", f"{why}: this one starts nothing more"))
 
     @property
     def _name(self) -> str:

@@ -21,7 +21,7 @@ class EngineEvent(msgspec.Struct, frozen=True):
     """What happened to the engine itself."""
 
     kind: str
-    """engine.lost | engine.back | engine.parked | engine.error"""
+    """engine.lost | engine.back | engine.suspended | engine.error"""
     message: str
 
 

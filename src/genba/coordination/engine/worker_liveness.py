@@ -11,7 +11,7 @@ from genba.coordination.engine.executor_lock import FileLock, lock_number
 from genba.coordination.engine.workflow_names import WorkflowNames
 from genba.domain.fleet.records import Executor, FleetSession
 
-PARKED = "parked"
+SUSPENDED = "suspended"
 """How a session stands whose executor has gone: it goes on with the next one."""
 
 _HELD = Statement("""
@@ -37,11 +37,11 @@ def absent(board: FleetBoard) -> frozenset[str]:
 
 
 def as_they_stand(board: FleetBoard, sessions: Iterable[FleetSession]) -> list[FleetSession]:
-    """Sessions as they are now. One whose executor has gone, or was killed, does not run: it is parked."""
+    """Sessions as they are now. One whose executor has gone, or was killed, does not run: it is suspended."""
     found = list(sessions)
     gone = absent(board) if any(each.status == "running" for each in found) else frozenset()
     return [
-        msgspec.structs.replace(each, status=PARKED) if each.status == "running" and each.executor in gone else each
+        msgspec.structs.replace(each, status=SUSPENDED) if each.status == "running" and each.executor in gone else each
         for each in found
     ]
 

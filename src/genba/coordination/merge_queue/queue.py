@@ -196,7 +196,7 @@ class _QueuePass:
             target=self.order.target,
             merged=self._tasks(EntryStatus.MERGED),
             conflict=self._tasks(EntryStatus.CONFLICT),
-            red=self._tasks(EntryStatus.RED),
+            failed=self._tasks(EntryStatus.FAILED),
             stuck=self._tasks(EntryStatus.STUCK),
             withdrawn=self._tasks(EntryStatus.WITHDRAWN),
             moved=self.moved,
@@ -433,7 +433,7 @@ class _QueuePass:
             self.judging += time.monotonic() - began
         if result is None or result.passed:
             return None
-        status = EntryStatus.STUCK if result.status is CheckStatus.ERROR else EntryStatus.RED
+        status = EntryStatus.STUCK if result.status is CheckStatus.ERROR else EntryStatus.FAILED
         return EntryEnd(entry=entry, status=status, detail=_evidence(result), over=base)
 
     # land
@@ -485,7 +485,7 @@ class _QueuePass:
 
     async def _fact(self, end: EntryEnd) -> EntryEnd:
         """What is said to go back, or what is true of it: who was held for dead may have landed it meanwhile."""
-        if end.status not in (EntryStatus.RED, EntryStatus.CONFLICT):
+        if end.status not in (EntryStatus.FAILED, EntryStatus.CONFLICT):
             return end
         try:
             return await self._landed_before(end.entry) or end

@@ -114,7 +114,7 @@ class Orchestrator:
         settings: FleetSettings,
         crew: AgentPool,
         watch: Watch,
-        park: Callable[[str, str], None],
+        suspend: Callable[[str, str], None],
         host: str,
         looked: Callable[[FleetSnapshot], None],
         end_agents: Callable[[str], Awaitable[None]],
@@ -125,7 +125,7 @@ class Orchestrator:
         self.settings = settings
         self.crew = crew
         self.watch = watch
-        self.park = park
+        self.suspend = suspend
         self.host = host
         self.looked = looked
         """Hears what every look at the field has shown."""
@@ -169,7 +169,7 @@ class Orchestrator:
 
     async def _rest(self, seconds: float) -> None:
         waking = asyncio.ensure_future(self.wake.wait())
-        lost = asyncio.ensure_future(self.engine.parked.wait())
+        lost = asyncio.ensure_future(self.engine.suspended.wait())
         await asyncio.wait({waking, lost}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         waking.cancel()
         if lost.done():
@@ -189,11 +189,11 @@ class Orchestrator:
         self.looked(self.field)
         await self._beat()
         mine = [session for session in self.field.sessions if self._is_mine(session)]
-        self._park_what_is_held(mine)
+        self._suspend_what_is_held(mine)
         open_entries = any(not entry.status.ended for entry in self.field.entries)
         unfinished = await self.engine.unfinished() if mine or open_entries else []
         lost = await self._bury_what_is_lost(mine, unfinished)
-        died = await self._bury_runs_that_died() + await self._let_go_of_guests()
+        died = await self._bury_runs_that_died() + await self._release_external_agents()
         me = msgspec.structs.replace(
             await self.crew.me(len(mine) - lost), turning=await self.turns.going(unfinished, self.field)
         )
@@ -203,7 +203,7 @@ class Orchestrator:
         done = [(move, await self._carried_out(move)) for move in decided if not isinstance(move, can.Wait)]
         self.watch.see(self.field, self.waits)
         turned = sum(made for move, made in done if isinstance(move, can.RunQueue))
-        running = any(session.status == "running" and not session.is_guest for session in self.field.sessions)
+        running = any(session.status == "running" and not session.external for session in self.field.sessions)
         timed = any(wait.until and wait.kind not in _ENDS_ANYWAY for wait in self.waits)
         elsewhere = any(wait.kind in _BY_OTHERS for wait in self.waits)
         if sum(made for _, made in done) > turned or running or timed or elsewhere or lost + died > 0:
@@ -214,13 +214,13 @@ class Orchestrator:
     def _is_mine(self, session: FleetSession) -> bool:
         return session.status == "running" and session.executor == self.engine.executor
 
-    def _park_what_is_held(self, mine: list[FleetSession]) -> None:
+    def _suspend_what_is_held(self, mine: list[FleetSession]) -> None:
         for session in mine:
             task = self.field.tasks.get(session.task)
             if task is not None and held_by(self.field, task) is not None:
-                self.park(session.run, "it was told to pause")
+                self.suspend(session.run, "it was told to pause")
             elif task is None or task.status.ended:
-                self.park(session.run, "its task has ended")
+                self.suspend(session.run, "its task has ended")
 
     async def _bury_what_is_lost(self, mine: list[FleetSession], unfinished: list[Workflow]) -> int:
         """End sessions whose part the engine does not carry out any more, whatever happened to it. Says how many."""
@@ -262,18 +262,20 @@ class Orchestrator:
                 self._part_lost(session, reason)
         return died
 
-    async def _let_go_of_guests(self) -> int:
+    async def _release_external_agents(self) -> int:
         """End sessions whose agent came by itself, and has left without a word. Says how many."""
-        guests = [session for session in self.field.sessions if session.is_guest and session.status == "running"]
-        for session in guests:
+        external_agents = [
+            session for session in self.field.sessions if session.external and session.status == "running"
+        ]
+        for session in external_agents:
             if session.run not in self._elsewhere:
                 self._elsewhere.add(session.run)
                 self._note(f"#{session.task} is in the hands of {session.agent}, who came by itself")
-        if not guests:
+        if not external_agents:
             return 0
         at, reason = self.field.now, "its agent has left"
         gone = await asyncio.to_thread(self.board.abandoned, at, later(at, -_SITTING_DOWN_SECONDS))
-        for session in guests:
+        for session in external_agents:
             if session.run in gone and await asyncio.to_thread(reap, self.board, session.run, session.part, reason):
                 await asyncio.to_thread(leave_note, self.board, session.task, session.run)
                 self._part_lost(session, reason)
@@ -448,7 +450,7 @@ class Orchestrator:
             await self.closing.begin(order, self.engine.executor, self.host)
             return
         entry = next((found for found in self.field.entries if found.run == move.run), None)
-        came_back = move.cause in (Cause.CONFLICT, Cause.RED)
+        came_back = move.cause in (Cause.CONFLICT, Cause.FAILED)
         works = session.purpose in (Purpose.WORK, Purpose.INTEGRATE)
         order = SegmentOrder(
             run=session.run,

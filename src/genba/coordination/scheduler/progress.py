@@ -52,7 +52,7 @@ _GOES_ON = "genba work goes on with it"
 _OF_THE_QUEUE = {
     "merged": FleetEventKind.MERGED,
     "conflict": FleetEventKind.CONFLICT,
-    "red": FleetEventKind.RED,
+    "failed": FleetEventKind.MERGE_FAILED,
     "stuck": FleetEventKind.STUCK,
     "moved": FleetEventKind.MOVED,
 }
@@ -79,7 +79,7 @@ class Watch:
         self.project = project
         self.listener = listener
         self.began = time.monotonic()
-        self.parking = False
+        self.suspending = False
         self.field = FleetSnapshot(now="", tasks={})
         self.waits: tuple[Wait, ...] = ()
         self.touched: dict[int, None] = {}
@@ -220,7 +220,7 @@ class Watch:
             tokens=sum(session.tokens for session in field.sessions if session.run in self.runs),
             cost_usd=sum(session.cost_usd for session in field.sessions if session.run in self.runs),
             paused="the project is paused" if field.paused else paused,
-            parking=self.parking,
+            suspending=self.suspending,
         )
 
     def _worker(self, session: FleetSession) -> WorkerView:
@@ -281,7 +281,7 @@ class Watch:
             merged=len(self.merged),
             done=sum(1 for end in tasks if end.status == "done"),
             failed=sum(1 for end in tasks if end.status == "failed"),
-            parked=sum(1 for found in sessions if found.status == "running" and found.executor == self.executor),
+            suspended=sum(1 for found in sessions if found.status == "running" and found.executor == self.executor),
             sessions_failed=sum(1 for found in sessions if found.status == "ended" and found.outcome != "completed"),
             needs=self.needs(),
             waits=tuple(self._wait(wait) for wait in self.waits if not self._is_told(wait)),
@@ -339,9 +339,9 @@ def _came_to(task: Task, last: FleetSession | None, need: DecisionView | None, u
     if need is not None:
         return "waits", need.question
     if unclosed and task.status is TaskStatus.REVIEW:
-        return "parked", "genba work closes it"
+        return "suspended", "genba work closes it"
     if last is not None and last.status == "running":
-        return "parked", _GOES_ON
+        return "suspended", _GOES_ON
     if last is not None and task.has_let_go_of(last.run):
         return "open", "a phase has landed"
     if last is not None and last.status == "ended" and last.outcome != "completed":

@@ -196,7 +196,7 @@ class Segments:
             return waiting(waits_for=WaitsFor.MERGE, reason=result.reason or _NOT_CLOSED)
         if order.cause is Cause.LANDED and self._is_closed(order):
             return msgspec.structs.replace(ended, outcome=Outcome.COMPLETED)  # by this one, or by one who did the same
-        paused = live.run.state.parked or live.paused
+        paused = live.run.state.suspended or live.paused
         if paused.startswith(WAITS_FOR_PARTS) and self._could_go_on(order, result):
             return waiting(waits_for=WaitsFor.PARTS, reason=paused)
         if paused and self._could_go_on(order, result):
@@ -373,7 +373,7 @@ class _SegmentSteps:
             return before.end(Outcome.BUDGET_EXHAUSTED, spent)
         after = await work()
         if after.ended and self.live.paused:
-            after = msgspec.structs.replace(after, parked=self.live.paused)
+            after = msgspec.structs.replace(after, suspended=self.live.paused)
         await self.live.share()
         cost = after.usage.cost_usd - before.usage.cost_usd
         spending = Spending(

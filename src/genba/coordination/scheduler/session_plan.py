@@ -65,7 +65,9 @@ def _going_on(state: LoopState | None) -> LoopState | None:
     """A loop that was cut off goes on; one that completed has only to be verified and delivered again."""
     if state is None or state.outcome in (None, Outcome.COMPLETED):
         return state
-    return msgspec.structs.replace(state, outcome=None, reason="", hint="", parked="", last_failure=None, attempts={})
+    return msgspec.structs.replace(
+        state, outcome=None, reason="", hint="", suspended="", last_failure=None, attempts={}
+    )
 
 
 def write_state(state: SegmentState) -> str:

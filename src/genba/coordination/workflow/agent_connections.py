@@ -1,7 +1,7 @@
 """Who is calling: credentials and passkeys in, tokens out, and whether a token is still good.
 
 Law: every refusal is the same, whatever is wrong, and takes as long. A token that was verified once is remembered by
-its digest; whether its seat was closed is asked of the blackboard each time that anything was written there.
+its digest; whether its connection was closed is asked of the blackboard each time that anything was written there.
 """
 
 import asyncio
@@ -23,8 +23,8 @@ from genba.judgement.timestamps import later
 
 FAILURES_OF_ONE, FAILURES_OF_ALL = 10, 200
 """Failed authentications in a minute, of one name and of all together."""
-SEATS_OF_ONE = 120
-"""Seats in a minute of one name: each of them costs a hash and a row, and may make as many calls as any other."""
+CONNECTIONS_PER_NAME = 120
+"""Connections in a minute of one name: each of them costs a hash and a row, and may make as many calls as any other."""
 MOST_LATE = 64
 """Authentications beyond those that are looked at together: each costs a hash, and they are made one by one."""
 _ALL = ""
@@ -35,7 +35,7 @@ _KEPT = 1024
 
 
 class _CachedToken(msgspec.Struct):
-    """A token that was verified by this process, and what was last seen of its seat."""
+    """A token that was verified by this process, and what was last seen of its connection."""
 
     digest: bytes
     known: StoredConnection
@@ -58,7 +58,7 @@ class AgentConnections:
         self._failures = RateLimits(FAILURES_OF_ONE, times)
         self._all_failures = RateLimits(FAILURES_OF_ALL, times)
         self._late = 0
-        self._seated_lately = RateLimits(SEATS_OF_ONE, times)
+        self._recent_connections = RateLimits(CONNECTIONS_PER_NAME, times)
         self._calls = RateLimits(self._settings.calls_per_minute, times)
         self._remembered: dict[str, _CachedToken] = {}
         self._beats: set[asyncio.Task[Any]] = set()
@@ -69,24 +69,24 @@ class AgentConnections:
         credential = _credential(caller, passkey)
         name = credential.id if credential else agent_id
         if credential is not None:
-            seat, text, expires_at = await self._by_credential(credential, agent_id, project_id)
+            connection, text, expires_at = await self._by_credential(credential, agent_id, project_id)
             system_prompt = ""
         else:
-            seat, text, expires_at, system_prompt = await self._by_passkey(agent_id, passkey.strip(), project_id)
+            connection, text, expires_at, system_prompt = await self._by_passkey(agent_id, passkey.strip(), project_id)
         self._give_back(name)
         return Authenticated(
             session_token=text,
-            agent=seat.agent,
-            hierarchy=seat.hierarchy,
+            agent=connection.agent,
+            hierarchy=connection.hierarchy,
             project_id=self._project,
-            task=seat.task,
+            task=connection.task,
             expires_at=expires_at,
             language=self._settings.language,
             system_prompt=system_prompt,
         )
 
     async def of(self, caller: Caller) -> AgentConnection:
-        """The seat of whoever calls; else the one refusal, or the limit of its calls."""
+        """The connection of whoever calls; else the one refusal, or the limit of its calls."""
         token = read_secret(caller.token, SecretKind.TOKEN)
         if token is None:
             raise not_authenticated()
@@ -96,11 +96,11 @@ class AgentConnections:
             there = await self._verified(token.id, token.text, shown)
         pulse = await self._boards.beat()
         if pulse != there.pulse:
-            known = await self._boards.read(lambda: self._board.seat(token.id))
+            known = await self._boards.read(lambda: self._board.connection(token.id))
             if known is None:
                 raise not_authenticated()
             there.known, there.pulse = known, pulse
-        if not there.known.is_good(self._times.now()) or there.known.seat.project != self._project:
+        if not there.known.is_good(self._times.now()) or there.known.connection.project != self._project:
             self._remembered.pop(token.id, None)
             raise not_authenticated()
         wait = self._calls.take(token.id)
@@ -108,36 +108,36 @@ class AgentConnections:
             raise _slower(wait)
         there.calls += 1
         self._beat_now_and_then(token.id, there)
-        return there.known.seat
+        return there.known.connection
 
-    def pulse_of(self, seat: AgentConnection) -> int:
-        """What the blackboard's pulse was when the seat was looked at in this call."""
-        there = self._remembered.get(seat.id)
+    def pulse_of(self, connection: AgentConnection) -> int:
+        """What the blackboard's pulse was when the connection was looked at in this call."""
+        there = self._remembered.get(connection.id)
         return there.pulse if there else -1
 
-    def exit_of(self, seat: AgentConnection) -> str:
-        """The reason for which it was sent home, as far as it was seen."""
-        there = self._remembered.get(seat.id)
+    def exit_of(self, connection: AgentConnection) -> str:
+        """The reason for which it was stopped, as far as it was seen."""
+        there = self._remembered.get(connection.id)
         return there.known.exit if there else ""
 
-    def note_action(self, seat: AgentConnection, action: str) -> None:
-        """What the seat was told last: it is written down when that is something new."""
-        there = self._remembered.get(seat.id)
+    def note_action(self, connection: AgentConnection, action: str) -> None:
+        """What the connection was told last: it is written down when that is something new."""
+        there = self._remembered.get(connection.id)
         if there is not None and there.last_action != action:
             there.last_action = action
-            self._beat(seat.id, there)
+            self._beat(connection.id, there)
 
-    async def fetched(self, seat: AgentConnection) -> None:
+    async def fetched(self, connection: AgentConnection) -> None:
         """The instance knows its task. It is written down at once: whoever serves it next need not ask for it."""
-        there = self._remembered.get(seat.id)
+        there = self._remembered.get(connection.id)
         if there is not None and there.last_action in _BEFORE:
             there.last_action = Tool.GET_MY_TASK
-            await self._tell(seat.id)
+            await self._tell(connection.id)
 
-    async def close(self, seat: AgentConnection, why: str) -> None:
-        await self._tell(seat.id)
-        await self._boards.write(lambda: self._board.close_seat(seat.id, why))
-        self._remembered.pop(seat.id, None)
+    async def close(self, connection: AgentConnection, why: str) -> None:
+        await self._tell(connection.id)
+        await self._boards.write(lambda: self._board.close_connection(connection.id, why))
+        self._remembered.pop(connection.id, None)
 
     async def keep(self, ids: Iterable[str]) -> None:
         """These have a call under way, which is a sign of life however long it takes."""
@@ -160,7 +160,7 @@ class AgentConnections:
             raise not_authenticated()
         session = await self._boards.read(lambda: self._boards.fleet.session(found.run))
         manages = session.purpose is Purpose.MANAGE
-        seat = AgentConnection(
+        connection = AgentConnection(
             id="",
             agent=found.agent,
             agent_id=found.agent_id,
@@ -169,7 +169,7 @@ class AgentConnections:
             run=found.run,
             task=found.task,
         )
-        return await self._seated(seat, shown.id)
+        return await self._connected(connection, shown.id)
 
     async def _by_passkey(self, agent_id: str, shown: str, project_id: str) -> tuple[AgentConnection, str, str, str]:
         agent = await self._boards.read(lambda: self._board.agent(agent_id)) if agent_id else None
@@ -177,7 +177,7 @@ class AgentConnections:
         good = await self._fits(agent_id, shown, known)
         if agent is None or not good or agent.status != "active" or project_id not in ("", self._project):
             raise not_authenticated()
-        seat = AgentConnection(
+        connection = AgentConnection(
             id="",
             agent=agent.name,
             agent_id=agent.id,
@@ -185,39 +185,39 @@ class AgentConnections:
             project=self._project,
             spawned=False,
         )
-        if wait := self._seated_lately.take(agent.id):
+        if wait := self._recent_connections.take(agent.id):
             raise _slower(wait)
-        return *await self._seated(seat, "", known), agent.system_prompt
+        return *await self._connected(connection, "", known), agent.system_prompt
 
-    async def _seated(
-        self, seat: AgentConnection, credential: str, passkey_hash: str | None = None
+    async def _connected(
+        self, connection: AgentConnection, credential: str, passkey_hash: str | None = None
     ) -> tuple[AgentConnection, str, str]:
         token = new_secret(SecretKind.TOKEN)
         at = self._times.now()
         expires_at = later(at, self._settings.token_hours * 3600)
-        # An instance that Genba started has no lease of its own: whoever watches its process closes its seat.
-        lease = expires_at if seat.spawned else later(at, self._settings.lease_seconds)
-        seat = msgspec.structs.replace(seat, id=token.id, lease_until=lease, created_at=at)
+        # An instance that Genba started has no lease of its own: whoever watches its process closes its connection.
+        lease = expires_at if connection.spawned else later(at, self._settings.lease_seconds)
+        connection = msgspec.structs.replace(connection, id=token.id, lease_until=lease, created_at=at)
         token_hash = await hashed(token.text)
 
         def take() -> AgentConnection | None:
             try:
-                return self._board.take_seat(seat, token_hash, expires_at, credential, passkey_hash)
+                return self._board.open_connection(connection, token_hash, expires_at, credential, passkey_hash)
             except StateConflictError:
                 return None
 
         taken = await self._boards.write(take)
         if taken is None:
             raise not_authenticated()
-        known = await self._boards.read(lambda: self._board.seat(token.id))
+        known = await self._boards.read(lambda: self._board.connection(token.id))
         if known is None:
             raise not_authenticated()
         self._remember(token.id, digest(token.text), known)
         return taken, token.text, expires_at
 
     async def _verified(self, id: str, text: str, shown: bytes) -> _CachedToken:  # noqa: A002  (the word of the house)
-        known = await self._boards.read(lambda: self._board.seat(id))
-        # A seat that was closed counts as a failure too: its token costs as much as a wrong one.
+        known = await self._boards.read(lambda: self._board.connection(id))
+        # A connection that was closed counts as a failure too: its token costs as much as a wrong one.
         lives = known is not None and known.is_good(self._times.now())
         good = await self._fits(id, text, known.token_hash if known is not None and lives else "")
         if known is None or not good:
@@ -228,7 +228,7 @@ class AgentConnections:
     def _remember(self, id: str, shown: bytes, known: StoredConnection) -> _CachedToken:  # noqa: A002  (the word of the house)
         while len(self._remembered) >= _KEPT:
             self._remembered.pop(next(iter(self._remembered)))
-        # The pulse was not looked at together with the seat, so the seat is looked at once more.
+        # The pulse was not looked at together with the connection, so the connection is looked at once more.
         there = _CachedToken(shown, known, -1, known.calls, self._times.elapsed(), known.last_action)
         self._remembered[id] = there
         return there
@@ -280,8 +280,8 @@ class AgentConnections:
             there = self._remembered.get(id)
             if there is None:
                 return
-            at, seat = self._times.now(), there.known.seat
-            lease = there.known.expires_at if seat.spawned else later(at, self._settings.lease_seconds)
+            at, connection = self._times.now(), there.known.connection
+            lease = there.known.expires_at if connection.spawned else later(at, self._settings.lease_seconds)
             sign = (lease, there.calls, there.last_action)
             there.beaten = self._times.elapsed()
             try:

@@ -53,15 +53,15 @@ class Boards:
         self.pulse = board.pulse()
         self.on_postgres = board.store.on_postgres
         self._looks = 0
-        self.has_fetched: Callable[[str], bool] = lambda _seat: True
-        """Whether the instance in a seat has fetched its task, by the id of the seat."""
+        self.has_fetched: Callable[[str], bool] = lambda _connection: True
+        """Whether the instance in a connection has fetched its task, by the id of the connection."""
         workflow, decompose = settings.workflow, settings.decompose
         self.limits = WorkflowLimits(
-            park_seconds=workflow.park_seconds,
-            most_repeats=workflow.max_repeats,
-            most_reworks=workflow.max_reworks,
-            most_parts=decompose.max_parts,
-            most_depth=decompose.max_depth,
+            suspend_seconds=workflow.suspend_seconds,
+            max_repeats=workflow.max_repeats,
+            max_reworks=workflow.max_reworks,
+            max_subtasks=decompose.max_parts,
+            max_depth=decompose.max_depth,
         )
 
     async def read(self, work: Callable[[], T]) -> T:
@@ -84,11 +84,11 @@ class Boards:
             return self._looks
         return self.pulse.now()
 
-    async def snapshot(self, seat: AgentConnection, *, waited_seconds: float = 0.0) -> Snapshot:
-        """What the blackboard shows to a seat now. An instance that has not fetched its task knows nothing of it."""
-        seen = await self.read(lambda: self.board.snapshot(seat.id, self.limits, waited_seconds=waited_seconds))
+    async def snapshot(self, connection: AgentConnection, *, waited_seconds: float = 0.0) -> Snapshot:
+        """The state of the connection's task. The phase is NEW until the instance has fetched its task."""
+        seen = await self.read(lambda: self.board.snapshot(connection.id, self.limits, waited_seconds=waited_seconds))
         seen = msgspec.structs.replace(seen, evidence=self.in_language(seen.evidence))
-        if seen.phase in (Phase.NEW, Phase.COMPLETED) or self.has_fetched(seat.id):
+        if seen.phase in (Phase.NEW, Phase.COMPLETED) or self.has_fetched(connection.id):
             return seen
         return msgspec.structs.replace(seen, phase=Phase.NEW)
 
@@ -96,10 +96,10 @@ class Boards:
         """Why work is not done, in the language of the project."""
         return None if evidence is None else evidence_in(self.settings.workflow.language, evidence)
 
-    async def permitted(self, seat: AgentConnection, tool: Tool) -> tuple[Snapshot, SubtaskView]:
-        """What the blackboard shows now, and the task, for a seat that may call this tool now; else a refusal."""
-        snapshot = await self.snapshot(seat)
-        if snapshot.task is None and not seat.spawned and snapshot.ending is None:
+    async def permitted(self, connection: AgentConnection, tool: Tool) -> tuple[Snapshot, SubtaskView]:
+        """What the blackboard shows now, and the task, for a connection that may call this tool now; else a refusal."""
+        snapshot = await self.snapshot(connection)
+        if snapshot.task is None and not connection.spawned and snapshot.ending is None:
             raise WorkflowError(ErrorCode.OUT_OF_ORDER, "you have no task", hint="call get_next_action to get one")
         code = allowed(snapshot, tool)
         if code is not None:
@@ -108,9 +108,9 @@ class Boards:
             raise WorkflowError(ErrorCode.OUT_OF_ORDER, "you have no task", hint="call get_next_action to get one")
         return snapshot, snapshot.task
 
-    async def own(self, seat: AgentConnection, number: int) -> SubtaskView:
-        """A task that the seat may name: its own, or one below it."""
-        task = await self.task_of(seat)
+    async def own(self, connection: AgentConnection, number: int) -> SubtaskView:
+        """A task that the connection may name: its own, or one below it."""
+        task = await self.task_of(connection)
         if number == task or number in await self.read(lambda: self.board.below(task)):
             return await self.read(lambda: self.board.piece(number))
         if await self._in_one_tree(task, number):
@@ -121,10 +121,10 @@ class Boards:
             )
         raise unknown(number)
 
-    async def child(self, seat: AgentConnection, number: int) -> SubtaskView:
-        """A subtask right below the task of the seat."""
-        piece = await self.own(seat, number)
-        task = await self.task_of(seat)
+    async def child(self, connection: AgentConnection, number: int) -> SubtaskView:
+        """A subtask right below the task of the connection."""
+        piece = await self.own(connection, number)
+        task = await self.task_of(connection)
         if number != task and all(one.number != number for one in await self.read(lambda: self.board.pieces(task))):
             raise WorkflowError(
                 ErrorCode.FORBIDDEN,
@@ -133,10 +133,10 @@ class Boards:
             )
         return piece
 
-    async def task_of(self, seat: AgentConnection) -> int:
-        if seat.task is None:
+    async def task_of(self, connection: AgentConnection) -> int:
+        if connection.task is None:
             raise WorkflowError(ErrorCode.OUT_OF_ORDER, "you have no task", hint="call get_next_action to get one")
-        return seat.task
+        return connection.task
 
     async def parent_of(self, number: int) -> int | None:
         task = await self.read(lambda: self.board.board.get(number))
@@ -160,9 +160,9 @@ class Boards:
         return here[-1] == there[-1]
 
 
-def actor_of(seat: AgentConnection) -> Actor:
-    kind = ActorKind.MANAGER if seat.hierarchy is Hierarchy.MANAGER else ActorKind.WORKER
-    return Actor(kind, seat.agent)
+def actor_of(connection: AgentConnection) -> Actor:
+    kind = ActorKind.MANAGER if connection.hierarchy is Hierarchy.MANAGER else ActorKind.WORKER
+    return Actor(kind, connection.agent)
 
 
 def unknown(number: int) -> WorkflowError:

@@ -48,8 +48,8 @@ class Claims:
             if not self._waiting[name]:
                 del self._waiting[name]
 
-    def seats(self) -> frozenset[str]:
-        """Whose claims are under way. The name of a claim begins with its seat."""
+    def connections(self) -> frozenset[str]:
+        """Whose claims are under way. The name of a claim begins with its connection."""
         return frozenset(name.partition(":")[0] for name in self._running)
 
     async def settle(self) -> None:

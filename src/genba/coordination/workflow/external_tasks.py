@@ -1,4 +1,4 @@
-"""Guests take a task when they ask for the first time, and give it back when they leave."""
+"""External agents take a task when they ask for the first time, and give it back when they leave."""
 
 from collections.abc import Iterator
 
@@ -18,47 +18,47 @@ class ExternalTasks:
         self._boards = boards
         self._desk = desk
 
-    async def take(self, seat: AgentConnection) -> AgentConnection:
-        """The seat with a task: the one it had in hand, else the next that is ready; without one when there is none."""
+    async def take(self, connection: AgentConnection) -> AgentConnection:
+        """The connection with a task: the one it had, else the next ready one; unchanged when there is none."""
         field = await self._boards.read(self._boards.fleet.field)
-        agent = await self._boards.read(lambda: self._boards.board.agent(seat.agent_id))
+        agent = await self._boards.read(lambda: self._boards.board.agent(connection.agent_id))
         capabilities = frozenset(agent.capabilities if agent else ())
-        for _, number in zip(range(_TRIED), _candidates(field, seat, capabilities), strict=False):
-            taken = await self._taken(seat, number)
+        for _, number in zip(range(_TRIED), _candidates(field, connection, capabilities), strict=False):
+            taken = await self._taken(connection, number)
             if taken is not None:
                 return taken
-        return seat
+        return connection
 
-    async def release(self, seat: AgentConnection, reason: ExitReason) -> None:
-        """A guest is done with its task, one way or the other, and keeps its seat."""
+    async def release(self, connection: AgentConnection, reason: ExitReason) -> None:
+        """An external agent is done with its task, one way or the other, and keeps its connection."""
         if reason is not ExitReason.COMPLETED:
-            await self.let_go(seat, str(reason))
-        await self._boards.write(lambda: self._boards.board.unbind(seat.id))
+            await self.let_go(connection, str(reason))
+        await self._boards.write(lambda: self._boards.board.unbind(connection.id))
 
-    async def leave(self, seat: AgentConnection, why: str) -> None:
-        """A guest leaves its seat. What it has not brought to an end is free again.
+    async def leave(self, connection: AgentConnection, why: str) -> None:
+        """An external agent leaves its connection. What it has not brought to an end is free again.
 
-        Refused while its session runs on all the same: the seat is what is left to find that by.
+        Refused while its session runs on all the same: the connection is what is left to find that by.
         """
-        if seat.task is None or seat.spawned:
+        if connection.task is None or connection.spawned:
             return
-        await self.let_go(seat, why)
-        session = await self._boards.read(lambda: self._boards.fleet.session(seat.run))
+        await self.let_go(connection, why)
+        session = await self._boards.read(lambda: self._boards.fleet.session(connection.run))
         if session.status == "running":
             raise WorkflowError(ErrorCode.CONFLICT, "its task is not free yet", hint="call it again", action="retry")
 
-    async def let_go(self, seat: AgentConnection, why: str) -> None:
-        if seat.task is None or seat.spawned:
+    async def let_go(self, connection: AgentConnection, why: str) -> None:
+        if connection.task is None or connection.spawned:
             return
         try:
-            await self._desk.let_go(seat, why)
+            await self._desk.let_go(connection, why)
         except GenbaError as error:
             raise refused(error) from error
 
-    async def _taken(self, seat: AgentConnection, number: int) -> AgentConnection | None:
+    async def _taken(self, connection: AgentConnection, number: int) -> AgentConnection | None:
         """None: somebody else has it."""
         try:
-            taken = await self._desk.take(seat, number)
+            taken = await self._desk.take(connection, number)
         except WorkflowError as error:
             if error.code in (ErrorCode.CONFLICT, ErrorCode.INVALID_TRANSITION, ErrorCode.NOT_FOUND):
                 return None
@@ -67,20 +67,20 @@ class ExternalTasks:
             if refused(error).code in (ErrorCode.CONFLICT, ErrorCode.NOT_FOUND):
                 return None
             raise refused(error) from error
-        return await self._boards.write(lambda: self._boards.board.bind(seat.id, taken.run, number))
+        return await self._boards.write(lambda: self._boards.board.bind(connection.id, taken.run, number))
 
 
-def _candidates(field: FleetSnapshot, seat: AgentConnection, capabilities: frozenset[str]) -> Iterator[int]:
+def _candidates(field: FleetSnapshot, connection: AgentConnection, capabilities: frozenset[str]) -> Iterator[int]:
     for session in field.sessions:
-        if session.agent == seat.agent and session.status == "running" and session.is_guest:
+        if session.agent == connection.agent and session.status == "running" and session.external:
             yield session.task
     if field.paused or field.stopping:
         return
     for number in field.ready:
         task = field.tasks[number]
         if number not in field.held and task.review_of is None and not task.decompose:
-            mine = task.assignee == seat.agent
-            if mine or (seat.hierarchy is Hierarchy.WORKER and _fits(task, capabilities)):
+            mine = task.assignee == connection.agent
+            if mine or (connection.hierarchy is Hierarchy.WORKER and _fits(task, capabilities)):
                 yield number
 
 

@@ -18,16 +18,16 @@ from genba.judgement.workflow.next_action import decide
 LOOK_EVERY = 0.25
 """Seconds between two looks of a call that is held."""
 LOOK_AGAIN = 60.0
-"""Seconds after which it is worth asking again for a guest that there was no task for."""
+"""Seconds after which it is worth asking again for an external agent that there was no task for."""
 _KEPT = 1024
-_OF_GUESTS = (ExitReason.COMPLETED, ExitReason.CANCELLED, ExitReason.TAKEN, ExitReason.BLOCKED)
-"""A guest that was told this is free for another task."""
+_FREES_EXTERNAL_AGENT = (ExitReason.COMPLETED, ExitReason.CANCELLED, ExitReason.TAKEN, ExitReason.BLOCKED)
+"""An external agent that was told this is free for another task."""
 _SILENT = (ExitReason.COMPLETED, ExitReason.NO_TASK)
 """What needs no word on the blackboard: it stands there already, or there is nothing to tell."""
 
 
 class _LastAnswer(msgspec.Struct):
-    """What one seat was told last."""
+    """What one connection was told last."""
 
     pulse: int
     seen: Snapshot
@@ -40,24 +40,24 @@ class NextActions:
     def __init__(
         self,
         boards: Boards,
-        seats: AgentConnections,
+        connections: AgentConnections,
         taking: ExternalTasks,
         overrides: Mapping[str, str],
         times: Clocks,
     ) -> None:
         self._boards = boards
-        self._seats = seats
+        self._connections = connections
         self._taking = taking
         self._overrides = overrides
         self._times = times
         self._settings = boards.settings.workflow
         self._asked: dict[str, _LastAnswer] = {}
         self._holding: dict[str, object] = {}
-        """By seat: the one call that is held for it."""
+        """By connection: the one call that is held for it."""
 
-    async def next_action(self, seat: AgentConnection) -> Action:
-        asked = self._asked.get(seat.id)
-        pulse = self._seats.pulse_of(seat)
+    async def next_action(self, connection: AgentConnection) -> Action:
+        asked = self._asked.get(connection.id)
+        pulse = self._connections.pulse_of(connection)
         if (
             asked is not None
             and asked.pulse == pulse
@@ -66,50 +66,50 @@ class NextActions:
         ):
             asked.repeats += 1
             return asked.answer
-        if seat.task is None and not seat.spawned:
-            seat = await self._taking.take(seat)
-        return await self._held(seat, pulse)
+        if connection.task is None and not connection.spawned:
+            connection = await self._taking.take(connection)
+        return await self._held(connection, pulse)
 
-    def forget(self, seat: AgentConnection) -> None:
-        self._asked.pop(seat.id, None)
+    def forget(self, connection: AgentConnection) -> None:
+        self._asked.pop(connection.id, None)
 
-    async def _held(self, seat: AgentConnection, pulse: int) -> Action:
+    async def _held(self, connection: AgentConnection, pulse: int) -> Action:
         """The answer, or a wait that was held as long as the settings say and ended by whatever happens first."""
-        answer = await self._looked(seat, pulse)
+        answer = await self._looked(connection, pulse)
         if answer.action is ActionKind.WAIT:
-            mine = self._holding[seat.id] = object()
+            mine = self._holding[connection.id] = object()
             try:
-                answer = await self._changed(seat, pulse, answer, mine)
+                answer = await self._changed(connection, pulse, answer, mine)
             finally:
-                if self._holding.get(seat.id) is mine:
-                    del self._holding[seat.id]
-        self._seats.note_action(seat, _named(answer))
-        await self._part(seat, answer)
+                if self._holding.get(connection.id) is mine:
+                    del self._holding[connection.id]
+        self._connections.note_action(connection, _named(answer))
+        await self._part(connection, answer)
         return answer
 
-    async def _changed(self, seat: AgentConnection, pulse: int, answer: Action, mine: object) -> Action:
-        """One call is held for each seat: a newer one ends it, so that nobody holds the connections of others."""
+    async def _changed(self, connection: AgentConnection, pulse: int, answer: Action, mine: object) -> Action:
+        """One call is held for each connection: a newer one ends it, so that nobody holds the connections of others."""
         began = self._times.elapsed()
         while answer.action is ActionKind.WAIT and self._times.elapsed() - began < self._settings.wait_seconds:
             await self._times.sleep(LOOK_EVERY)
-            if self._holding.get(seat.id) is not mine:
+            if self._holding.get(connection.id) is not mine:
                 break
             now = await self._boards.read(self._boards.pulse.now)
-            if now != pulse or self._is_to_park(seat):
+            if now != pulse or self._is_to_suspend(connection):
                 pulse = now
-                answer = await self._looked(seat, pulse)
+                answer = await self._looked(connection, pulse)
         return answer
 
-    async def _looked(self, seat: AgentConnection, pulse: int) -> Action:
-        before = self._asked.get(seat.id)
+    async def _looked(self, connection: AgentConnection, pulse: int) -> Action:
+        before = self._asked.get(connection.id)
         waited = self._waited(before)
-        snapshot = await self._boards.snapshot(seat, waited_seconds=waited)
+        snapshot = await self._boards.snapshot(connection, waited_seconds=waited)
         core = msgspec.structs.replace(snapshot, waited_seconds=0.0)
         same = before is not None and before.seen == core
         waits = before is not None and before.answer.action is ActionKind.WAIT
         repeats = before.repeats + (0 if waits else 1) if before is not None and same else 0
         action = decide(msgspec.structs.replace(snapshot, repeats=repeats))
-        if action.reason == ExitReason.NO_TASK and not seat.spawned:
+        if action.reason == ExitReason.NO_TASK and not connection.spawned:
             action = msgspec.structs.replace(action, retry_after=LOOK_AGAIN)
         if (
             before is not None
@@ -123,7 +123,7 @@ class NextActions:
         since = before.waiting_since if before is not None and waits else None
         if action.action is ActionKind.WAIT and since is None:
             since = self._times.elapsed()
-        self._keep(seat, _LastAnswer(pulse, core, answer, repeats, since))
+        self._keep(connection, _LastAnswer(pulse, core, answer, repeats, since))
         return answer
 
     def _waited(self, before: _LastAnswer | None) -> float:
@@ -131,25 +131,25 @@ class NextActions:
             return 0.0
         return self._times.elapsed() - before.waiting_since
 
-    def _is_to_park(self, seat: AgentConnection) -> bool:
-        return seat.spawned and self._waited(self._asked.get(seat.id)) >= self._settings.park_seconds
+    def _is_to_suspend(self, connection: AgentConnection) -> bool:
+        return connection.spawned and self._waited(self._asked.get(connection.id)) >= self._settings.suspend_seconds
 
-    def _keep(self, seat: AgentConnection, asked: _LastAnswer) -> None:
-        self._asked.pop(seat.id, None)
+    def _keep(self, connection: AgentConnection, asked: _LastAnswer) -> None:
+        self._asked.pop(connection.id, None)
         while len(self._asked) >= _KEPT:
             self._asked.pop(next(iter(self._asked)))
-        self._asked[seat.id] = asked
+        self._asked[connection.id] = asked
 
-    async def _part(self, seat: AgentConnection, answer: Action) -> None:
-        """Write down that an instance is sent home, so that whoever started it knows why."""
+    async def _part(self, connection: AgentConnection, answer: Action) -> None:
+        """Write down that an instance is stopped, so that whoever started it knows why."""
         if answer.action is not ActionKind.EXIT or not answer.reason:
             return
         reason = ExitReason(answer.reason)
-        if seat.spawned or reason is ExitReason.NO_PROGRESS:
-            if reason not in _SILENT and not self._seats.exit_of(seat):
-                await self._boards.write(lambda: self._boards.board.send_home(seat.id, reason))
-        elif reason in _OF_GUESTS and seat.task is not None:
-            await self._taking.release(seat, reason)
+        if connection.spawned or reason is ExitReason.NO_PROGRESS:
+            if reason not in _SILENT and not self._connections.exit_of(connection):
+                await self._boards.write(lambda: self._boards.board.stop_instance(connection.id, reason))
+        elif reason in _FREES_EXTERNAL_AGENT and connection.task is not None:
+            await self._taking.release(connection, reason)
 
 
 def _named(answer: Action) -> str:

@@ -33,55 +33,55 @@ class Reports:
         self._taking = taking
         self._claims = claims
 
-    async def completed(self, seat: AgentConnection, summary: str) -> ClaimResult:
+    async def completed(self, connection: AgentConnection, summary: str) -> ClaimResult:
         held(summary, LONGEST_SUMMARY, "summary", empty=True)
-        number = await self._boards.task_of(seat)
-        name = f"{seat.id}:{number}"
+        number = await self._boards.task_of(connection)
+        name = f"{connection.id}:{number}"
         if not self._claims.is_running(name):
-            await self._boards.permitted(seat, Tool.REPORT_COMPLETED)
-        return await self._claims.settled(name, lambda: self._judged(seat, number, summary))
+            await self._boards.permitted(connection, Tool.REPORT_COMPLETED)
+        return await self._claims.settled(name, lambda: self._judged(connection, number, summary))
 
-    async def blocked(self, seat: AgentConnection, reason: str, number: int | None) -> BlockReported:
+    async def blocked(self, connection: AgentConnection, reason: str, number: int | None) -> BlockReported:
         held(reason, LONGEST_REASON, "reason")
-        _, task = await self._boards.permitted(seat, Tool.REPORT_BLOCKED)
-        about = task if number is None or number == task.number else await self._boards.child(seat, number)
-        if about is not task and seat.hierarchy is Hierarchy.MANAGER:
+        _, task = await self._boards.permitted(connection, Tool.REPORT_BLOCKED)
+        about = task if number is None or number == task.number else await self._boards.child(connection, number)
+        if about is not task and connection.hierarchy is Hierarchy.MANAGER:
             await self._boards.write(
-                lambda: self._board.ask_human(about.number, reason, run=seat.run, actor=actor_of(seat)),
+                lambda: self._board.ask_human(about.number, reason, run=connection.run, actor=actor_of(connection)),
                 ErrorCode.INVALID_TRANSITION,
             )
             return BlockReported(task=about.number, reason=reason)
         message = reason if about is task else f"subtask #{about.number}: {reason}"
-        if seat.spawned:
-            await self._boards.write(lambda: self._board.send_home(seat.id, ExitReason.BLOCKED, message))
+        if connection.spawned:
+            await self._boards.write(lambda: self._board.stop_instance(connection.id, ExitReason.BLOCKED, message))
         else:
-            await self._ask(seat, task.number, message)
+            await self._ask(connection, task.number, message)
         return BlockReported(task=task.number, reason=message)
 
-    async def _judged(self, seat: AgentConnection, task: int, summary: str) -> ClaimResult:
+    async def _judged(self, connection: AgentConnection, task: int, summary: str) -> ClaimResult:
         if summary.strip():
             note = Note(progress=plain(summary))
-            await self._boards.write(lambda: self._board.save_note(task, seat.run, seat.agent, note))
+            await self._boards.write(lambda: self._board.save_note(task, connection.run, connection.agent, note))
         try:
-            judged = await self._desk.judge(seat)
+            judged = await self._desk.judge(connection)
             if not judged.done:
                 return ClaimResult(
                     verified=False, commit=judged.commit, evidence=self._boards.in_language(judged.evidence)
                 )
             # Handed over first: who dies in between is not believed to be done while nobody has the work.
-            await self._desk.hand_over(seat, judged.commit)
-            await self._boards.write(lambda: self._board.mark(task, seat.run, seat.agent, Phase.COMPLETED))
+            await self._desk.hand_over(connection, judged.commit)
+            await self._boards.write(lambda: self._board.mark(task, connection.run, connection.agent, Phase.COMPLETED))
         except GenbaError as error:
             raise refused(error) from error
         return ClaimResult(verified=True, commit=judged.commit)
 
-    async def _ask(self, seat: AgentConnection, task: int, reason: str) -> None:
-        """A guest cannot go on: its task waits for a person, and nobody's run will say so for it."""
-        question = Escalation(task=task, kind=EscalationKind.QUESTION, question=reason, run=seat.run)
+    async def _ask(self, connection: AgentConnection, task: int, reason: str) -> None:
+        """An external agent cannot go on: its task waits for a person, and nobody's run will say so for it."""
+        question = Escalation(task=task, kind=EscalationKind.QUESTION, question=reason, run=connection.run)
         blocker = Blocker(BlockerKind.NEEDS_INPUT, reason)
         await self._boards.write(lambda: self._boards.fleet.escalate(question, blocker))
-        await self._boards.write(lambda: self._board.send_home(seat.id, ExitReason.BLOCKED, reason))
-        await self._taking.let_go(seat, reason)
+        await self._boards.write(lambda: self._board.stop_instance(connection.id, ExitReason.BLOCKED, reason))
+        await self._taking.let_go(connection, reason)
 
 
 def held(text: str, most: int, what: str, *, empty: bool = False) -> None:

@@ -65,62 +65,64 @@ class Subtasks:
         self._types = types
         self._claims = claims
 
-    async def create_one(self, seat: AgentConnection, draft: SubtaskDraft, key: str) -> CreatedTasks:
+    async def create_one(self, connection: AgentConnection, draft: SubtaskDraft, key: str) -> CreatedTasks:
         """A plan that is made call by call grows until its first subtask is begun or given away."""
-        snapshot, task = await self._boards.permitted(seat, Tool.CREATE_TASK)
-        return await self._make(seat, snapshot, task, (draft,), key, more=True)
+        snapshot, task = await self._boards.permitted(connection, Tool.CREATE_TASK)
+        return await self._make(connection, snapshot, task, (draft,), key, more=True)
 
-    async def create_batch(self, seat: AgentConnection, drafts: tuple[SubtaskDraft, ...], key: str) -> CreatedTasks:
-        snapshot, task = await self._boards.permitted(seat, Tool.CREATE_TASKS_BATCH)
+    async def create_batch(
+        self, connection: AgentConnection, drafts: tuple[SubtaskDraft, ...], key: str
+    ) -> CreatedTasks:
+        snapshot, task = await self._boards.permitted(connection, Tool.CREATE_TASKS_BATCH)
         more = decide(snapshot).action in _ADDING
-        return await self._make(seat, snapshot, task, drafts, key, more=more)
+        return await self._make(connection, snapshot, task, drafts, key, more=more)
 
-    async def update(self, seat: AgentConnection, number: int, status: str, reason: str) -> TaskChanged:
-        _, task = await self._boards.permitted(seat, Tool.UPDATE_TASK_STATUS)
+    async def update(self, connection: AgentConnection, number: int, status: str, reason: str) -> TaskChanged:
+        _, task = await self._boards.permitted(connection, Tool.UPDATE_TASK_STATUS)
         to = _status(status)
         if number == task.number:
-            return await self._own_task(seat, task, to, reason)
-        piece = await self._boards.child(seat, number)
-        if seat.hierarchy is Hierarchy.MANAGER:
-            return await self._part(seat, piece, to, reason)
-        return await self._step(seat, task, piece, to)
+            return await self._own_task(connection, task, to, reason)
+        piece = await self._boards.child(connection, number)
+        if connection.hierarchy is Hierarchy.MANAGER:
+            return await self._part(connection, piece, to, reason)
+        return await self._step(connection, task, piece, to)
 
-    async def assign(self, seat: AgentConnection, number: int, agent: str, note: str) -> TaskChanged:
-        await self._boards.permitted(seat, Tool.ASSIGN_TASK)
-        piece = await self._boards.child(seat, number)
-        if number == seat.task:
+    async def assign(self, connection: AgentConnection, number: int, agent: str, note: str) -> TaskChanged:
+        await self._boards.permitted(connection, Tool.ASSIGN_TASK)
+        piece = await self._boards.child(connection, number)
+        if number == connection.task:
             raise WorkflowError(ErrorCode.FORBIDDEN, f"#{number} is your own task, and stays yours")
-        workers = (await self.workers(seat)).workers
+        workers = (await self.workers(connection)).workers
         chosen = next((worker for worker in workers if worker.name == agent), None)
         if chosen is None:
             names = [worker.name for worker in workers]
             hint = did_you_mean(agent, names) or f"list_workers: {', '.join(names) or 'there is nobody'}"
-            itself = "you cannot give it to yourself" if agent == seat.agent else f'there is no worker "{agent}"'
+            itself = "you cannot give it to yourself" if agent == connection.agent else f'there is no worker "{agent}"'
             raise WorkflowError(ErrorCode.VALIDATION, itself, hint=hint)
         if chosen.hierarchy is Hierarchy.MANAGER:
             await self._deep_enough(piece)
         moved = await self._boards.write(
-            lambda: self._board.assign(number, agent, actor=actor_of(seat), note=note, run=seat.run),
+            lambda: self._board.assign(number, agent, actor=actor_of(connection), note=note, run=connection.run),
             ErrorCode.INVALID_TRANSITION,
         )
-        await self._mark(seat, Phase.EXECUTING)
+        await self._mark(connection, Phase.EXECUTING)
         return TaskChanged(task=moved)
 
-    async def workers(self, seat: AgentConnection) -> WorkerList:
+    async def workers(self, connection: AgentConnection) -> WorkerList:
         """Everybody that work can be given to, whoever has the least to do first; nobody gives it to itself."""
         known = {worker.name: worker for worker in await self._boards.read(self._board.workers)}
-        guests = {agent.name for agent in await self._boards.read(self._board.agents) if agent.has_passkey}
+        external_agents = {agent.name for agent in await self._boards.read(self._board.agents) if agent.has_passkey}
         here = {worker.name: worker for worker in await asyncio.to_thread(self._agents)}
-        found = [known[name] for name in guests if name in known and name not in here]
+        found = [known[name] for name in external_agents if name in known and name not in here]
         for worker in here.values():
             load = known[worker.name].load if worker.name in known else 0
             found.append(msgspec.structs.replace(worker, load=load))
-        others = [worker for worker in found if worker.name != seat.agent]
+        others = [worker for worker in found if worker.name != connection.agent]
         return WorkerList(workers=tuple(sorted(others, key=lambda worker: (worker.load, worker.name))))
 
     async def _make(
         self,
-        seat: AgentConnection,
+        connection: AgentConnection,
         snapshot: Snapshot,
         task: SubtaskView,
         drafts: tuple[SubtaskDraft, ...],
@@ -128,28 +130,30 @@ class Subtasks:
         *,
         more: bool,
     ) -> CreatedTasks:
-        manages = seat.hierarchy is Hierarchy.MANAGER
-        names = tuple(worker.name for worker in (await self.workers(seat)).workers) if manages else ()
-        wanted = _checked(task, drafts, names, self._boards.limits.most_parts, self._types.known)
+        manages = connection.hierarchy is Hierarchy.MANAGER
+        names = tuple(worker.name for worker in (await self.workers(connection)).workers) if manages else ()
+        wanted = _checked(task, drafts, names, self._boards.limits.max_subtasks, self._types.known)
         _check_key(key)
         made = await self._boards.write(
             lambda: self._board.create_subtasks(
                 task.number,
                 wanted,
                 in_plan=not manages,
-                actor=actor_of(seat),
+                actor=actor_of(connection),
                 key=key or _key(wanted),
                 limits=self._boards.limits,
                 more=more,
-                run=seat.run,
+                run=connection.run,
                 reviewed=self._types.reviewed,
             )
         )
         if snapshot.phase in (Phase.NEW, Phase.FETCHED):
-            await self._mark(seat, Phase.PLANNED)
+            await self._mark(connection, Phase.PLANNED)
         return CreatedTasks(subtasks=made)
 
-    async def _own_task(self, seat: AgentConnection, task: SubtaskView, to: TaskStatus, reason: str) -> TaskChanged:
+    async def _own_task(
+        self, connection: AgentConnection, task: SubtaskView, to: TaskStatus, reason: str
+    ) -> TaskChanged:
         """A worker can say of its own task only that it needs no subtasks; everything else has a tool of its own."""
         if to is _S.DONE or to is _S.REVIEW:
             raise WorkflowError(
@@ -157,9 +161,9 @@ class Subtasks:
             )
         if to is _S.BLOCKED:
             raise WorkflowError(ErrorCode.OUT_OF_ORDER, "say what is in the way", hint="call report_blocked")
-        if to is not _S.IN_PROGRESS or seat.hierarchy is Hierarchy.MANAGER:
+        if to is not _S.IN_PROGRESS or connection.hierarchy is Hierarchy.MANAGER:
             raise WorkflowError(
-                ErrorCode.INVALID_TRANSITION if seat.hierarchy is Hierarchy.WORKER else ErrorCode.FORBIDDEN,
+                ErrorCode.INVALID_TRANSITION if connection.hierarchy is Hierarchy.WORKER else ErrorCode.FORBIDDEN,
                 f"your own task cannot become {to} by your word",
                 hint="report_completed or report_blocked end it",
             )
@@ -168,18 +172,22 @@ class Subtasks:
                 ErrorCode.OUT_OF_ORDER, f"#{task.number} has subtasks", hint="get_next_action names one"
             )
         del reason  # "atomic" says what the call itself says
-        await self._boards.write(lambda: self._board.mark_atomic(task.number, seat.run, seat.agent))
-        await self._mark(seat, Phase.EXECUTING)
+        await self._boards.write(lambda: self._board.mark_atomic(task.number, connection.run, connection.agent))
+        await self._mark(connection, Phase.EXECUTING)
         return TaskChanged(task=task)
 
-    async def _step(self, seat: AgentConnection, task: SubtaskView, piece: SubtaskView, to: TaskStatus) -> TaskChanged:
+    async def _step(
+        self, connection: AgentConnection, task: SubtaskView, piece: SubtaskView, to: TaskStatus
+    ) -> TaskChanged:
         """A step of a worker's own plan."""
         if to is _S.IN_PROGRESS:
             started = await self._boards.write(
-                lambda: self._board.start_step(task.number, piece.number, run=seat.run, actor=actor_of(seat)),
+                lambda: self._board.start_step(
+                    task.number, piece.number, run=connection.run, actor=actor_of(connection)
+                ),
                 ErrorCode.INVALID_TRANSITION,
             )
-            await self._mark(seat, Phase.EXECUTING)
+            await self._mark(connection, Phase.EXECUTING)
             return TaskChanged(task=started)
         if to is not _S.DONE:
             raise WorkflowError(
@@ -202,31 +210,35 @@ class Subtasks:
                 hint="list_tasks shows the tasks that are yours",
             )
         if not piece.goals:
-            return await self._finished(seat, task.number, piece, "")
-        return await self._claims.settled(f"{seat.id}:{piece.number}", lambda: self._judged(seat, task.number, piece))
+            return await self._finished(connection, task.number, piece, "")
+        return await self._claims.settled(
+            f"{connection.id}:{piece.number}", lambda: self._judged(connection, task.number, piece)
+        )
 
-    async def _judged(self, seat: AgentConnection, task: int, piece: SubtaskView) -> TaskChanged:
+    async def _judged(self, connection: AgentConnection, task: int, piece: SubtaskView) -> TaskChanged:
         try:
-            judged = await self._desk.judge_subtask(seat, piece.number)
+            judged = await self._desk.judge_subtask(connection, piece.number)
         except GenbaError as error:
             raise refused(error) from error
         if not judged.done:
             return TaskChanged(task=piece, evidence=self._boards.in_language(judged.evidence))
-        return await self._finished(seat, task, piece, judged.commit)
+        return await self._finished(connection, task, piece, judged.commit)
 
-    async def _finished(self, seat: AgentConnection, task: int, piece: SubtaskView, commit: str) -> TaskChanged:
+    async def _finished(self, connection: AgentConnection, task: int, piece: SubtaskView, commit: str) -> TaskChanged:
         finished = await self._boards.write(
-            lambda: self._board.finish_step(task, piece.number, run=seat.run, actor=actor_of(seat), commit=commit),
+            lambda: self._board.finish_step(
+                task, piece.number, run=connection.run, actor=actor_of(connection), commit=commit
+            ),
             ErrorCode.INVALID_TRANSITION,
         )
         return TaskChanged(task=finished, done=True)
 
-    async def _part(self, seat: AgentConnection, piece: SubtaskView, to: TaskStatus, reason: str) -> TaskChanged:
+    async def _part(self, connection: AgentConnection, piece: SubtaskView, to: TaskStatus, reason: str) -> TaskChanged:
         """A part that a manager answers for, and never works on."""
-        actor = actor_of(seat)
+        actor = actor_of(connection)
         if to is _S.CANCELLED:
             moved = await self._boards.write(
-                lambda: self._board.cancel(piece.number, actor=actor, reason=reason, run=seat.run),
+                lambda: self._board.cancel(piece.number, actor=actor, reason=reason, run=connection.run),
                 ErrorCode.INVALID_TRANSITION,
             )
             return TaskChanged(task=moved)
@@ -236,7 +248,7 @@ class Subtasks:
                     ErrorCode.VALIDATION, f"nobody has #{piece.number} yet", hint="assign_task gives it to a worker"
                 )
             moved = await self._boards.write(
-                lambda: self._board.assign(piece.number, piece.assignee, actor=actor, note=reason, run=seat.run),
+                lambda: self._board.assign(piece.number, piece.assignee, actor=actor, note=reason, run=connection.run),
                 ErrorCode.INVALID_TRANSITION,
             )
             return TaskChanged(task=moved)
@@ -248,7 +260,7 @@ class Subtasks:
 
     async def _deep_enough(self, piece: SubtaskView) -> None:
         depth = len(await self._boards.line_above(piece.number))
-        most = self._boards.limits.most_depth
+        most = self._boards.limits.max_depth
         if depth >= most:
             raise WorkflowError(
                 ErrorCode.LIMIT,
@@ -256,10 +268,10 @@ class Subtasks:
                 hint="give it to a worker, who carries it out",
             )
 
-    async def _mark(self, seat: AgentConnection, phase: Phase) -> None:
-        if seat.task is not None:
-            number = seat.task
-            await self._boards.write(lambda: self._board.mark(number, seat.run, seat.agent, phase))
+    async def _mark(self, connection: AgentConnection, phase: Phase) -> None:
+        if connection.task is not None:
+            number = connection.task
+            await self._boards.write(lambda: self._board.mark(number, connection.run, connection.agent, phase))
 
 
 def _checked(

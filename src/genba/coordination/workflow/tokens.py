@@ -30,7 +30,7 @@ class SecretKind(StrEnum):
     CREDENTIAL = "gbo"
     """Good for one authentication of one run."""
     TOKEN = "gbs"  # noqa: S105  (a name, not a secret)
-    """Of one seat."""
+    """Of one connection."""
 
 
 class Secret(msgspec.Struct, frozen=True):

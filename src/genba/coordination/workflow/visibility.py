@@ -1,4 +1,4 @@
-"""What a seat may see: its task, what is below it, and the tools that it may call."""
+"""What a connection may see: its task, what is below it, and the tools that it may call."""
 
 from genba.coordination.workflow.agent_connections import AgentConnections
 from genba.coordination.workflow.answers import Help, TaskBrief, TaskDetails, TaskList
@@ -35,29 +35,31 @@ _NOTES = 20
 
 
 class TaskLists:
-    def __init__(self, boards: Boards, seats: AgentConnections, desk: WorkVerifier) -> None:
+    def __init__(self, boards: Boards, connections: AgentConnections, desk: WorkVerifier) -> None:
         self._boards = boards
         self._board = boards.board
-        self._seats = seats
+        self._connections = connections
         self._desk = desk
 
-    async def my_task(self, seat: AgentConnection) -> TaskBrief:
-        snapshot, task = await self._boards.permitted(seat, Tool.GET_MY_TASK)
+    async def my_task(self, connection: AgentConnection) -> TaskBrief:
+        snapshot, task = await self._boards.permitted(connection, Tool.GET_MY_TASK)
         try:
-            place = await self._desk.place(seat)
+            place = await self._desk.place(connection)
         except GenbaError as error:
             raise refused(error) from error
         notes = await self._boards.read(lambda: self._board.notes(task.number, _NOTES))
-        messages = await self._boards.read(lambda: self._board.open_messages(seat.run))
+        messages = await self._boards.read(lambda: self._board.open_messages(connection.run))
         if place.note or any(message.status == "pending" for message in messages):
             last = messages[-1].id if messages else 0
-            await self._boards.write(lambda: self._board.deliver(seat.run, last))
+            await self._boards.write(lambda: self._board.deliver(connection.run, last))
         if snapshot.phase is Phase.NEW:
-            await self._boards.write(lambda: self._board.mark(task.number, seat.run, seat.agent, Phase.FETCHED))
-        await self._seats.fetched(seat)
+            await self._boards.write(
+                lambda: self._board.mark(task.number, connection.run, connection.agent, Phase.FETCHED)
+            )
+        await self._connections.fetched(connection)
         return TaskBrief(
             task=task,
-            hierarchy=seat.hierarchy,
+            hierarchy=connection.hierarchy,
             branch=place.branch,
             base_branch=place.base_branch,
             path=place.path,
@@ -68,44 +70,44 @@ class TaskLists:
             subtasks=snapshot.pieces,
         )
 
-    async def tasks(self, seat: AgentConnection, status: TaskStatus | None) -> TaskList:
-        if seat.task is None:
+    async def tasks(self, connection: AgentConnection, status: TaskStatus | None) -> TaskList:
+        if connection.task is None:
             return TaskList(tasks=())
-        number = seat.task
+        number = connection.task
         found = [await self._boards.read(lambda: self._board.piece(number))]
         await self._gather(number, found)
         return TaskList(tasks=tuple(piece for piece in found if status is None or piece.status is status))
 
-    async def task(self, seat: AgentConnection, number: int) -> TaskDetails:
-        piece = await self._boards.own(seat, number)
+    async def task(self, connection: AgentConnection, number: int) -> TaskDetails:
+        piece = await self._boards.own(connection, number)
         notes = await self._boards.read(lambda: self._board.notes(number, _NOTES))
         last = await self._boards.read(lambda: self._board.board.last_verification(number))
         parent = await self._boards.parent_of(number)
         return TaskDetails(
             task=piece,
-            parent=parent if number != seat.task else None,
+            parent=parent if number != connection.task else None,
             notes=notes,
             evidence=f"{last.verdict} on {last.subject.commit[:12]}" if last else "",
         )
 
-    async def help(self, seat: AgentConnection, tool: str) -> Help:
-        snapshot = await self._boards.snapshot(seat)
+    async def help(self, connection: AgentConnection, tool: str) -> Help:
+        snapshot = await self._boards.snapshot(connection)
         action = decide(snapshot)
         now = tuple(dict.fromkeys((*action.tools, *ALWAYS)))
         language = self._boards.settings.workflow.language
         about = {one: tool_text(language, ABOUT[one]) for one in now}
         if not tool:
-            text = say(language, "help_role", role=seat.hierarchy, action=action.action)
-            return Help(hierarchy=seat.hierarchy, action=action.action, tools=about, text=text)
+            text = say(language, "help_role", role=connection.hierarchy, action=action.action)
+            return Help(hierarchy=connection.hierarchy, action=action.action, tools=about, text=text)
         if tool not in {one.value for one in Tool}:
             hint = did_you_mean(tool, [one.value for one in Tool]) or "help without a tool lists them"
             raise WorkflowError(ErrorCode.NOT_FOUND, f'there is no tool "{tool[:40]}"', hint=hint)
         asked = Tool(tool)
-        ever = asked in ALWAYS or asked in TOOLS[seat.hierarchy]
+        ever = asked in ALWAYS or asked in TOOLS[connection.hierarchy]
         when = "help_now" if asked in now else "help_later" if ever else "help_never"
         purpose = tool_text(language, ABOUT[asked])
-        text = f"{asked}: {purpose} {say(language, when, role=seat.hierarchy)}"
-        return Help(hierarchy=seat.hierarchy, action=action.action, tools={asked: purpose}, text=text)
+        text = f"{asked}: {purpose} {say(language, when, role=connection.hierarchy)}"
+        return Help(hierarchy=connection.hierarchy, action=action.action, tools={asked: purpose}, text=text)
 
     async def _gather(self, number: int, found: list[SubtaskView]) -> None:
         for piece in await self._boards.read(lambda: self._board.pieces(number)):

@@ -1,4 +1,4 @@
-"""Where the work of a seat is, and whether it is done: what the workflow needs of git and of goals."""
+"""Where the work of a connection is, and whether it is done: what the workflow needs of git and of goals."""
 
 from typing import Protocol
 
@@ -32,30 +32,30 @@ class VerificationResult(msgspec.Struct, frozen=True, kw_only=True):
 class WorkVerifier(Protocol):
     """Looks at the work of those who ask. It believes git, and nobody."""
 
-    async def place(self, seat: AgentConnection) -> WorkLocation: ...
+    async def place(self, connection: AgentConnection) -> WorkLocation: ...
 
-    async def judge(self, seat: AgentConnection) -> VerificationResult:
-        """Verify the work of the seat's task as it stands: the commits of its branch, in a clean checkout.
+    async def judge(self, connection: AgentConnection) -> VerificationResult:
+        """Verify the work of the connection's task as it stands: the commits of its branch, in a clean checkout.
 
         For a manager that is the branch its parts were merged into. What was seen is on the blackboard afterwards.
         """
         ...
 
-    async def judge_subtask(self, seat: AgentConnection, number: int) -> VerificationResult:
+    async def judge_subtask(self, connection: AgentConnection, number: int) -> VerificationResult:
         """Verify the goals of one subtask of a plan on the newest commit of the branch that it is made on."""
         ...
 
-    async def take(self, seat: AgentConnection, number: int) -> AgentConnection:
-        """A guest takes a task: a session and a working tree of its own. Refused when it is taken already."""
+    async def take(self, connection: AgentConnection, number: int) -> AgentConnection:
+        """An external agent takes a task: a session and a working tree of its own. Refused when it is taken already."""
         ...
 
-    async def hand_over(self, seat: AgentConnection, commit: str) -> None:
-        """The work of a guest is verified: review and merge queue take it from here. Safe to repeat.
+    async def hand_over(self, connection: AgentConnection, commit: str) -> None:
+        """The work of an external agent is verified: review and merge queue take it from here. Safe to repeat.
 
         For an instance that Genba started nothing is done: its run hands over when the instance has ended.
         """
         ...
 
-    async def let_go(self, seat: AgentConnection, why: str) -> None:
-        """A guest has left without a result: what it committed is kept on its branch, and the task is free again."""
+    async def let_go(self, connection: AgentConnection, why: str) -> None:
+        """An external agent has left without a result: its commits stay on its branch, and the task is open again."""
         ...

@@ -174,7 +174,7 @@ class Logging(_Section, frozen=True):
 
 
 class Limits(_Section, frozen=True):
-    """Budgets and patience. Reaching a budget parks the run; it is never success."""
+    """Budgets and patience. Reaching a budget suspends the run; it is never success."""
 
     max_iterations: Annotated[int, Meta(ge=1, description="Iterations of one run.")] = 20
     wall_time_seconds: Annotated[float, Meta(gt=0, description="Time of one run.")] = 3600

@@ -7,7 +7,7 @@ from msgspec import Meta
 
 Variable = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
-Kind = Literal["question", "attempts", "conflict", "red", "review", "budget", "plan", "stopped"]
+Kind = Literal["question", "attempts", "conflict", "failed", "review", "budget", "plan", "stopped"]
 """The kinds of escalations. They are words here: a run of one agent loads nothing of a fleet."""
 
 

@@ -41,7 +41,7 @@ class WorkSettings(_Section, frozen=True, kw_only=True):
     ] = "wait"
     ageing_hours: Annotated[float, Meta(gt=0, description="After so long a task moves up one priority.")] = 24
     grace_seconds: Annotated[
-        float, Meta(gt=0, description="Agents that nobody watches are parked after this time.")
+        float, Meta(gt=0, description="Agents that nobody watches are suspended after this time.")
     ] = 60
     patience_seconds: Annotated[
         float,
@@ -118,8 +118,8 @@ class WorkflowSettings(_Section, frozen=True, kw_only=True):
     wait_seconds: Annotated[
         float, Meta(ge=0, le=55, description="How long a call that has to wait is held before it is answered.")
     ] = 20
-    park_seconds: Annotated[
-        float, Meta(ge=0, description="A manager that has only waited for so long is sent home, and woken later.")
+    suspend_seconds: Annotated[
+        float, Meta(ge=0, description="A manager that has only waited for so long is stopped, and woken later.")
     ] = 60
     lease_seconds: Annotated[
         float, Meta(gt=0, description="An agent that came by itself and is silent for so long has left its task.")

@@ -75,7 +75,7 @@ class QueueEvent(msgspec.Struct, frozen=True, kw_only=True):
 
     target: str
     kind: str
-    """proving | merged | conflict | red | stuck | withdrawn | moved"""
+    """proving | merged | conflict | failed | stuck | withdrawn | moved"""
     tasks: tuple[int, ...] = ()
     detail: str = ""
 
@@ -97,7 +97,7 @@ class QueuePassReport(msgspec.Struct, frozen=True, kw_only=True):
     target: str
     merged: tuple[int, ...] = ()
     conflict: tuple[int, ...] = ()
-    red: tuple[int, ...] = ()
+    failed: tuple[int, ...] = ()
     stuck: tuple[int, ...] = ()
     withdrawn: tuple[int, ...] = ()
     moved: int = 0

@@ -28,7 +28,7 @@ class FleetEventKind(StrEnum):
     QUEUED = "queued"
     MERGED = "merged"
     CONFLICT = "conflict"
-    RED = "red"
+    MERGE_FAILED = "merge_failed"
     STUCK = "stuck"
     MOVED = "moved"
     """Somebody else moved a target."""
@@ -46,8 +46,8 @@ class FleetEventKind(StrEnum):
     PAUSED = "paused"
     """Nothing new begins: a provider, the project, a task, a budget or the machine is in the way."""
     RESUMED = "resumed"
-    PARKING = "parking"
-    PARKED = "parked"
+    SUSPENDING = "suspending"
+    SUSPENDED = "suspended"
     TAKEN_OVER = "taken_over"
     """The work of a dead executor goes on here."""
     NOTICE = "notice"
@@ -159,7 +159,7 @@ class FleetView(msgspec.Struct, frozen=True, kw_only=True):
     """The budget that is reached first, where there is one."""
     paused: str = ""
     """Why nothing new begins, where that is so."""
-    parking: bool = False
+    suspending: bool = False
 
 
 class TaskResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,7 +169,7 @@ class TaskResult(msgspec.Struct, frozen=True, kw_only=True):
     title: str = ""
     parent: int | None = None
     status: str = "done"
-    """done | failed | waits | rejected | cancelled | parked | open, after a phase of it has landed"""
+    """done | failed | waits | rejected | cancelled | suspended | open, after a phase of it has landed"""
     agent: str = ""
     sessions: int = 1
     iterations: int = 0
@@ -188,7 +188,7 @@ class WorkEndReason(StrEnum):
 
     EMPTY = "empty"
     """There is nothing left that could be done."""
-    PARKED = "parked"
+    SUSPENDED = "suspended"
     """Somebody pressed ctrl-c, or told it to end."""
     STOPPED = "stopped"
     """`genba stop`."""
@@ -205,7 +205,7 @@ class WorkSummary(msgspec.Struct, frozen=True, kw_only=True):
     merged: int = 0
     done: int = 0
     failed: int = 0
-    parked: int = 0
+    suspended: int = 0
     """Sessions that go on with the next `genba work`."""
     sessions_failed: int = 0
     """Sessions that came to nothing; their tasks may be done all the same, or wait for somebody."""
@@ -227,5 +227,5 @@ def command_for(kind: EscalationKind, task: int) -> str:
             return f"genba approve {task}"
         case EscalationKind.STOPPED:
             return f"genba resume {task}"
-        case EscalationKind.ATTEMPTS | EscalationKind.CONFLICT | EscalationKind.RED:
+        case EscalationKind.ATTEMPTS | EscalationKind.CONFLICT | EscalationKind.FAILED:
             return f"genba decisions show {task}"

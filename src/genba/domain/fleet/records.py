@@ -41,7 +41,7 @@ class WaitsFor(StrEnum):
     PULL_REQUEST = "pull_request"
     BUDGET = "budget"
     RESUME = "resume"
-    """Somebody parked it."""
+    """Somebody suspended it."""
     PARTS = "parts"
     """Others carry out the parts of its task; it goes on when something happens to one of them."""
 
@@ -54,17 +54,13 @@ class Cause(StrEnum):
     FINDINGS = "findings"
     """A reviewer wants changes."""
     CONFLICT = "conflict"
-    RED = "red"
+    FAILED = "failed"
     """A goal fails on what would have landed."""
     LANDED = "landed"
     """The work is on its target: only the closure is left."""
     RESUMED = "resumed"
     WOKEN = "woken"
     """Something happened to a part of its task."""
-
-
-GUEST = "guest:"
-"""How the executor of a session begins whose agent came by itself: nobody here can ask it anything."""
 
 
 def segment_workflow(run: str, part: int) -> str:
@@ -91,13 +87,15 @@ class SegmentOrder(msgspec.Struct, frozen=True, kw_only=True):
     gap: Feedback | None = None
     """What the next prompt must know: the answer, the conflict, the failing goals, the findings."""
     over: str = ""
-    """With `conflict` and `red`: the commit of the target that it was tried on."""
+    """With `conflict` and `failed`: the commit of the target that it was tried on."""
     paths: tuple[str, ...] = ()
     """With `conflict`: the paths in conflict."""
     landed: str = ""
     """With `landed`: the commit on the target."""
     handover: str = ""
     """What the attempts before have left for this one."""
+    external: bool = False
+    """The agent connected by itself: Genba did not start it and cannot prompt it."""
 
     @property
     def workflow(self) -> str:
@@ -118,6 +116,8 @@ class FleetSession(msgspec.Struct, frozen=True, kw_only=True):
     waits_for: WaitsFor = WaitsFor.NOTHING
     part: int = 1
     executor: str = ""
+    external: bool = False
+    """Its agent connected by itself; `executor` is the id of the connection."""
     host: str = ""
     branch: str = ""
     base: str = ""
@@ -142,10 +142,6 @@ class FleetSession(msgspec.Struct, frozen=True, kw_only=True):
     started_at: str = ""
     heartbeat_at: str = ""
     ended_at: str = ""
-
-    @property
-    def is_guest(self) -> bool:
-        return self.executor.startswith(GUEST)
 
 
 class SegmentEnd(msgspec.Struct, frozen=True, kw_only=True):
@@ -184,14 +180,14 @@ class EntryStatus(StrEnum):
     MERGING = "merging"
     MERGED = "merged"
     CONFLICT = "conflict"
-    RED = "red"
+    FAILED = "failed"
     STUCK = "stuck"
     """The target cannot be moved now: a checkout with changes, a rebase. It is tried again."""
     WITHDRAWN = "withdrawn"
 
     @property
     def ended(self) -> bool:
-        return self in (EntryStatus.MERGED, EntryStatus.CONFLICT, EntryStatus.RED, EntryStatus.WITHDRAWN)
+        return self in (EntryStatus.MERGED, EntryStatus.CONFLICT, EntryStatus.FAILED, EntryStatus.WITHDRAWN)
 
 
 class MergeEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -215,7 +211,7 @@ class MergeEntry(msgspec.Struct, frozen=True, kw_only=True):
     paths: tuple[str, ...] = ()
     """The paths in conflict."""
     detail: str = ""
-    """Why it is red or stuck; with the evidence for its author."""
+    """Why it failed or is stuck; with the evidence for its author."""
     over: str = ""
     """The commit of the target that it was tried on last."""
     enqueued_at: str = ""
@@ -226,7 +222,7 @@ class EscalationKind(StrEnum):
     QUESTION = "question"
     ATTEMPTS = "attempts"
     CONFLICT = "conflict"
-    RED = "red"
+    FAILED = "failed"
     REVIEW = "review"
     """Somebody must approve a commit."""
     BUDGET = "budget"
@@ -288,7 +284,7 @@ class Executor(msgspec.Struct, frozen=True, kw_only=True):
     process: int
     workers: int
     status: str = "live"
-    """live | parked | dead"""
+    """live | suspended | dead"""
     started_at: str = ""
     heartbeat_at: str = ""
 
@@ -380,4 +376,4 @@ class FleetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     held: frozenset[int] = frozenset()
     """Tasks that somebody told to pause."""
     stopping: bool = False
-    """Everybody is told to park and leave."""
+    """Everybody is told to suspend and leave."""

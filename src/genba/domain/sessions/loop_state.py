@@ -15,7 +15,7 @@ CONFLICT = "conflict"
 """The check of a gap whose work cannot be merged into its target."""
 
 WAITS_FOR_PARTS = "parts: "
-"""How a state is parked whose agent waits for the parts of its task."""
+"""How a state is suspended whose agent waits for the parts of its task."""
 
 
 _LONGEST_DETAIL, _LONGEST_OUTPUT = 20_000, 20_000
@@ -98,7 +98,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     """What the error that ended it says about the way on."""
     reviewed: str = ""
     """The request for changes that the loop was given last, by its key."""
-    parked: str = ""
+    suspended: str = ""
     """Why it was told to stop asking, although nothing is wrong with it."""
 
     @property

@@ -98,7 +98,7 @@ class AgentSession(msgspec.Struct, frozen=True, kw_only=True):
     purpose: str
     attempt: int
     status: str
-    """running | waiting | parked | ended"""
+    """running | waiting | suspended | ended"""
     outcome: str = ""
     reason: str = ""
     iterations: int = 0

@@ -130,7 +130,7 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True):
 
     run: str
     status: str
-    """running | waiting | parked | cut_off, or the outcome of one that has ended"""
+    """running | waiting | suspended | cut_off, or the outcome of one that has ended"""
     alive: bool = False
     why: str = ""
     facts: SessionFacts = SessionFacts()

@@ -31,7 +31,7 @@ class ExecutorView(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     process: int
     status: str
-    """live | parked | dead | absent: it says that it lives, and its lock is free"""
+    """live | suspended | dead | absent: it says that it lives, and its lock is free"""
     slots: int
     used: int = 0
     """Sessions that it has now."""
@@ -54,7 +54,7 @@ class BusyView(msgspec.Struct, frozen=True, kw_only=True):
     host: str = ""
     purpose: Purpose = Purpose.WORK
     status: str = "running"
-    """running | parked: nobody carries it out now, and it goes on by itself when somebody works again"""
+    """running | suspended: nobody carries it out now, and it goes on by itself when somebody works again"""
     phase: str = ""
     step: str = ""
     iteration: int = 0
@@ -114,7 +114,7 @@ class WorkSpan(msgspec.Struct, frozen=True, kw_only=True):
     ended: str = ""
     """Nothing while it goes on."""
     outcome: str = "running"
-    """running | waiting | parked, or the outcome of the session"""
+    """running | waiting | suspended, or the outcome of the session"""
     cost_usd: float = 0.0
     """Of the whole session."""
     row: int = 0

@@ -69,7 +69,7 @@ class ExitReason(StrEnum):
 
     COMPLETED = "completed"
     """Its work is verified; the merge queue takes it from here."""
-    PARKED = "parked"
+    SUSPENDED = "suspended"
     """Others work, and it is started again when something happens."""
     BLOCKED = "blocked"
     """It said that it cannot go on, and somebody else must act."""
@@ -181,21 +181,21 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The commit of this session that every required goal passed on."""
     ending: ExitReason | None = None
     """Why the instance must stop whatever it does."""
-    crowded: bool = False
+    worker_needed: bool = False
     """Whether a subtask could begin at once if this instance gave its worker free."""
     waited_seconds: float = 0.0
     """How long this instance has only been told to wait."""
-    park_seconds: float = 60.0
-    """After how long a spawned instance that only waits is sent home."""
+    suspend_seconds: float = 60.0
+    """After how long a spawned instance that only waits is stopped."""
     repeats: int = 0
     """How often it asked since anything last changed."""
-    most_repeats: int = 25
+    max_repeats: int = 25
     reworks: int = 0
     """How often its claim was red."""
-    most_reworks: int = 10
+    max_reworks: int = 10
     messages: int = 0
     """Messages that it has not read."""
-    most_parts: int = 10
+    max_subtasks: int = 10
     may_split: bool = True
     """Whether the task may have subtasks at all: depth is bounded."""
 
@@ -250,7 +250,7 @@ class AgentConnection(msgspec.Struct, frozen=True, kw_only=True):
     hierarchy: Hierarchy
     project: str
     run: str = ""
-    """The session that it works in; empty before a guest has taken a task."""
+    """The session that it works in; empty before an external agent has taken a task."""
     task: int | None = None
     spawned: bool = True
     status: str = "active"
@@ -336,14 +336,14 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
 class SessionResult(msgspec.Struct, frozen=True, kw_only=True):
     """What the blackboard says of a session when its instance has ended."""
 
-    seated: bool = False
+    connected: bool = False
     """Whether an instance has authenticated for it since it was asked last."""
     completed: bool = False
     """Whether a claim of it was verified, and nothing changed since."""
     blocked: str = ""
     """Why it said that it cannot go on."""
-    parked: str = ""
-    """Why it was sent home for now: others carry out the parts of its task."""
+    suspended: str = ""
+    """Why it was stopped for now: others carry out the parts of its task."""
     paused: str = ""
     """That somebody has paused its task."""
     refused: str = ""

@@ -43,7 +43,7 @@ def here() -> Path:
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end. Being told to end parks the work, as ctrl-c does."""
+    """Run to the end. Being told to end suspends the work, as ctrl-c does."""
 
     async def guarded() -> T:
         task = asyncio.current_task()

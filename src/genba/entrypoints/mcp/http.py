@@ -49,7 +49,7 @@ class HttpTransport:
             return RequestCredentials(token=secret, **named)
         return RequestCredentials(secret=secret, **named)
 
-    def seated(self, token: str) -> None:
+    def connected(self, token: str) -> None:
         """The caller keeps it."""
 
 

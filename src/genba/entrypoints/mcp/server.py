@@ -65,7 +65,7 @@ class Transport(Protocol):
 
     def carried(self, context: Context) -> RequestCredentials: ...
 
-    def seated(self, token: str) -> None:
+    def connected(self, token: str) -> None:
         """Somebody on this connection was given a token. A connection of one caller may remember it."""
         ...
 
@@ -138,7 +138,7 @@ class _Calls:
             secret = taken.session_token or carried.token
         value = await entry.call(self._service, Caller(token=secret, door=self._line.door), taken)
         if isinstance(value, Authenticated):
-            self._line.seated(value.session_token)
+            self._line.connected(value.session_token)
         return self._kept(value) if isinstance(value, Action) else answered(value, self._language)
 
     def _kept(self, action: Action) -> CallToolResult:

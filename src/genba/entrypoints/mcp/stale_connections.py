@@ -1,4 +1,4 @@
-"""Whoever serves also closes the seats of those who have left without a word."""
+"""Whoever serves also closes the connections of those who have left without a word."""
 
 import asyncio
 import contextlib

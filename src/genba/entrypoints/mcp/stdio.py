@@ -29,7 +29,7 @@ class StdioTransport:
     def carried(self, _: Context) -> RequestCredentials:
         return RequestCredentials(token=self._token, secret=self._secret, agent=self._agent, project=self._project)
 
-    def seated(self, token: str) -> None:
+    def connected(self, token: str) -> None:
         self._token = token
 
 

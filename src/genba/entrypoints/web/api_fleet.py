@@ -144,5 +144,5 @@ FLEET: tuple[Operation, ...] = (
     ),
     _post("pause", "Begin nothing new."),
     _post("resume", "Go on after a pause or a stop."),
-    _post("stop", "Park what runs, and let every `genba work` end."),
+    _post("stop", "Suspend what runs, and let every `genba work` end."),
 )

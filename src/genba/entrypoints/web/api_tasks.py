@@ -183,7 +183,7 @@ async def _move(site: Site, given: Given) -> Any:
 
 
 async def _stop(site: Site, given: Given) -> Any:
-    """Whoever works on it is parked, also a run that somebody typed."""
+    """Whoever works on it is suspended, also a run that somebody typed."""
     return await stop_task(site.decisions, given.path["number"])
 
 
@@ -275,5 +275,5 @@ TASKS: tuple[Operation, ...] = (
     _operation("reject", "reject", "Say no, and why.", ReasonBody, "genba reject NUMBER --reason TEXT"),
     _operation("pause", "pause", "Let the task wait.", None, "genba pause NUMBER"),
     _operation("resume", "resume", "Let the task go on.", None, "genba resume NUMBER"),
-    _operation("stop", "stop", "Park what runs of the task, until somebody decides.", None, "genba stop NUMBER"),
+    _operation("stop", "stop", "Suspend what runs of the task, until somebody decides.", None, "genba stop NUMBER"),
 )

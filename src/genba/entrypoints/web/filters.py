@@ -36,7 +36,6 @@ _ALIKE = {
     "answered": "done",
     "failed": "cancelled",
     "rejected": "cancelled",
-    "red": "cancelled",
     "error": "unknown",
     "conflict": "blocked",
     "stuck": "blocked",
@@ -46,7 +45,7 @@ _ALIKE = {
     "dead": "cancelled",
     "absent": "unknown",
     "withdrawn": "cancelled",
-    "parked": "square",
+    "suspended": "square",
     "ended": "square",
 }
 

@@ -20,7 +20,7 @@ _TICKS = (
     (timedelta(hours=24), timedelta(hours=3), "%H:%M"),
     (timedelta(days=7), timedelta(days=1), "%b %d"),
 )
-MARKS = {"completed": "●", "failed": "✗", "aborted": "✗", "running": "▶", "waiting": "…", "parked": "■"}
+MARKS = {"completed": "●", "failed": "✗", "aborted": "✗", "running": "▶", "waiting": "…", "suspended": "■"}
 _BOX = (168, 46)
 _STRIDE = (250, 96)
 _MARGIN = 18

@@ -33,7 +33,7 @@ class Hub:
         self._most = most
         self._most_of_a_visitor = most_of_a_visitor
         self._listeners: set[asyncio.Event] = set()
-        self._seats: Counter[str] = Counter()
+        self._connections: Counter[str] = Counter()
         self._looking: asyncio.Task[None] | None = None
         self._closed = asyncio.Event()
 
@@ -52,16 +52,16 @@ class Hub:
             each.set()
 
     @contextlib.contextmanager
-    def seat(self, visitor: str) -> Iterator[bool]:
+    def connection(self, visitor: str) -> Iterator[bool]:
         """A place among those who listen; False: all are taken, or all that one visitor may have."""
-        free = self._seats.total() < self._most and self._seats[visitor] < self._most_of_a_visitor
-        self._seats[visitor] += free
+        free = self._connections.total() < self._most and self._connections[visitor] < self._most_of_a_visitor
+        self._connections[visitor] += free
         try:
             yield free
         finally:
-            self._seats[visitor] -= free
-            if not self._seats[visitor]:
-                del self._seats[visitor]
+            self._connections[visitor] -= free
+            if not self._connections[visitor]:
+                del self._connections[visitor]
 
     @contextlib.contextmanager
     def _listening(self) -> Iterator[asyncio.Event]:
@@ -124,7 +124,7 @@ class _Stream(StreamingResponse):
         self._visitor = visitor
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._hub.seat(self._visitor) as free:
+        with self._hub.connection(self._visitor) as free:
             answer = super().__call__ if free else _full()
             await answer(scope, receive, send)
 

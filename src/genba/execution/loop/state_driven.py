@@ -161,11 +161,11 @@ class StateDrivenLoop:
             return msgspec.structs.replace(after.end(Outcome.COMPLETED, "its report was verified"), judged=facts.tree)
         if standing.blocked:
             return after.end(Outcome.BLOCKED, redact(standing.blocked))
-        if standing.parked:
-            parked = msgspec.structs.replace(after, parked=f"{WAITS_FOR_PARTS}{redact(standing.parked)}")
-            return parked.end(Outcome.INCOMPLETE, redact(standing.parked))
+        if standing.suspended:
+            suspended = msgspec.structs.replace(after, suspended=f"{WAITS_FOR_PARTS}{redact(standing.suspended)}")
+            return suspended.end(Outcome.INCOMPLETE, redact(standing.suspended))
         if standing.paused:
-            return msgspec.structs.replace(after, parked=standing.paused).end(Outcome.INCOMPLETE, standing.paused)
+            return msgspec.structs.replace(after, suspended=standing.paused).end(Outcome.INCOMPLETE, standing.paused)
         if standing.refused:
             return after.end(Outcome.FAILED, f"it was told to stop: {redact(standing.refused)}")
         if failed is not None:
@@ -229,11 +229,11 @@ class StateDrivenLoop:
 
 
 def _has_result(standing: SessionResult) -> bool:
-    return bool(standing.completed or standing.blocked or standing.parked or standing.paused or standing.refused)
+    return bool(standing.completed or standing.blocked or standing.suspended or standing.paused or standing.refused)
 
 
 def _stopped_at(standing: SessionResult) -> str:
-    if not standing.seated:
+    if not standing.connected:
         return "the instance ended, and had never authenticated"
     last = standing.last_action or "get_next_action"
     return f"the instance ended without a result, after {standing.calls} calls; it was last told: {last}"

@@ -38,7 +38,7 @@ BUILT_IN = frozenset(["protected_paths", _TESTS_KEPT, "links_inside"])
 _BEFORE_LOSS = re.compile(r"([,;] )(?=(?:adds|breaks|changes|cuts short|empties|removes|replaces|skips) )")
 _BELOW = "  | "
 _VERIFICATION = "verification"
-_OF_VERDICTS = frozenset({_VERIFICATION, "red", "conflict"})
+_OF_VERDICTS = frozenset({_VERIFICATION, "failed", "conflict"})
 """The checks whose output begins with words of Genba."""
 
 Pattern = tuple[re.Pattern[str], str]

@@ -77,11 +77,11 @@ TEXTS: dict[str, str] = {
     "committed_alone": "{detail}; this is the committed work alone, as it would land",
     "markers_left": "the markers of the conflict are still in {paths}",
     "check_changes_tree": "a check changes the working tree ({paths})",
-    "conflict_gap": (
+    "conflict_feedback": (
         "the branch conflicts with {target} in {paths}. {target} is merged into the "
         "branch, with conflict markers in these files. Keep what both sides want, remove every marker, and commit."
     ),
-    "red_gap": (
+    "failed_feedback": (
         "the work is green alone, and fails together with what {target} has now. {target} is merged "
         "into the branch. Make it pass there, and commit."
     ),
@@ -95,7 +95,7 @@ TEXTS: dict[str, str] = {
     "ask_conflict": (
         "The work conflicts with {target} in {paths}, after {rounds} rounds. Shall its author try once more?"
     ),
-    "ask_red": "The work fails on {target} after the merge, after {rounds} rounds. Shall its author try once more?",
+    "ask_failed": "The work fails on {target} after the merge, after {rounds} rounds. Shall its author try once more?",
     "ask_proposal": "{why}, after {rounds} rounds. Shall its author try once more?",
     "ask_closure": (
         "The work is on {target} as {landed}, and its closure failed: {reason}. "

@@ -77,11 +77,11 @@ TEXTS: dict[str, str] = {
     "committed_alone": "{detail}。これはコミット済みの作業だけを、取り込まれる形で確認した結果です",
     "markers_left": "コンフリクトのマーカーが {paths} に残っています",
     "check_changes_tree": "チェックがワークツリーを変更します({paths})",
-    "conflict_gap": (
+    "conflict_feedback": (
         "ブランチは {paths} で {target} とコンフリクトしています。{target} はブランチにマージ済みで、"
         "これらのファイルにはマーカーがあります。両方の意図を残し、マーカーをすべて取り除いてコミットしてください。"
     ),
-    "red_gap": (
+    "failed_feedback": (
         "作業は単独では合格しますが、現在の {target} と合わせると失敗します。{target} はブランチにマージ済みです。"
         "その状態で合格するように直し、コミットしてください。"
     ),
@@ -96,7 +96,9 @@ TEXTS: dict[str, str] = {
         "作業は {paths} で {target} とコンフリクトしています。{rounds} 回のやり直しの後です。"
         "作成者にもう一度試させますか?"
     ),
-    "ask_red": ("作業はマージ後の {target} で失敗します。{rounds} 回のやり直しの後です。作成者にもう一度試させますか?"),
+    "ask_failed": (
+        "作業はマージ後の {target} で失敗します。{rounds} 回のやり直しの後です。作成者にもう一度試させますか?"
+    ),
     "ask_proposal": "{why}。{rounds} 回のやり直しの後です。作成者にもう一度試させますか?",
     "ask_closure": (
         "作業は {landed} として {target} にありますが、クローズに失敗しました: {reason}。"

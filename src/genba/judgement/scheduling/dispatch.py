@@ -55,7 +55,7 @@ class _Scheduler:
 
     def all(self) -> Iterator[SchedulerAction]:
         if self.field.stopping:
-            why = "everybody is told to park  genba resume"
+            why = "everybody is told to suspend  genba resume"
             yield Wait(task=0, kind=WaitReason.STOPPING, why=why)
             yield from self._the_rest(WaitReason.STOPPING, why)
             return

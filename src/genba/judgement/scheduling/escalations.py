@@ -48,7 +48,7 @@ def attempts(at: SchedulerView, task: Task, why: str, failures: Sequence[FleetSe
 
 
 def merge(at: SchedulerView, task: Task, session: FleetSession, entry: MergeEntry, kind: EscalationKind) -> Escalate:
-    key, blocker = "ask_red", BlockerKind.FAILED
+    key, blocker = "ask_failed", BlockerKind.FAILED
     if entry.status is EntryStatus.WITHDRAWN:
         key = "ask_withdrawn"
     elif kind is EscalationKind.CONFLICT:
@@ -65,7 +65,7 @@ def merge(at: SchedulerView, task: Task, session: FleetSession, entry: MergeEntr
         "round": session.rounds,
         "target": entry.target,
         "paths": list(entry.paths),
-        "detail": output_in(_language(at), "red", entry.detail),
+        "detail": output_in(_language(at), "failed", entry.detail),
         "over": entry.over,
     }
     return _escalate(at, task, kind, asked, blocker, session, commit=entry.commit, evidence=values)

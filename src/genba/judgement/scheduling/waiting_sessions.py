@@ -45,7 +45,7 @@ from genba.judgement.workflow.handovers import answer_gap
 from genba.judgement.workflow.wake_conditions import wake_feedback, wake_reason
 
 ABORTED = "aborted"
-_CAUSES = {CONFLICT: Cause.CONFLICT, FAILED_CHECKS: Cause.RED}
+_CAUSES = {CONFLICT: Cause.CONFLICT, FAILED_CHECKS: Cause.FAILED}
 """By what a pull request came back with: why its author goes on."""
 
 
@@ -62,7 +62,7 @@ def next_for_session(at: SchedulerView, task: Task, session: FleetSession) -> Sc
 
 def _cannot_ask(at: SchedulerView, session: FleetSession, move: Continue) -> str:
     """Why the agent of a session cannot go on with it; empty when it can, or when this move asks no agent."""
-    if session.is_guest and move.asks:
+    if session.external and move.asks:
         return "its agent came by itself"
     lands = session.purpose is Purpose.INTEGRATE and session.agent in at.managers
     return "a manager does not work itself" if lands and move.gap is not None else ""
@@ -83,7 +83,7 @@ def _go_on(at: SchedulerView, task: Task, session: FleetSession) -> SchedulerAct
         case WaitsFor.PARTS:
             return _after_parts(at, task, session)
         case WaitsFor.RESUME | WaitsFor.NOTHING:
-            return _after_parking(at, task, session)
+            return _after_suspending(at, task, session)
         case _:
             assert_never(session.waits_for)
 
@@ -118,17 +118,17 @@ def _after_budget(at: SchedulerView, task: Task, session: FleetSession) -> Sched
     return escalations.budget(at, task, session, found)
 
 
-def _after_parking(at: SchedulerView, task: Task, session: FleetSession) -> SchedulerAction:
+def _after_suspending(at: SchedulerView, task: Task, session: FleetSession) -> SchedulerAction:
     if at.asked(task.number, EscalationKind.STOPPED) is not None:
         return _wait(task, WaitReason.PERSON, f"somebody stopped it  genba approve {task.number}")
     entry = at.entry(session.run)
     if entry is not None and entry.status is EntryStatus.MERGED and entry.commit == session.verified:
         return _closed_later(at, task, session, entry)
-    return _blocked_or(task, _continue(session, Cause.RESUMED, "it was parked"))
+    return _blocked_or(task, _continue(session, Cause.RESUMED, "it was suspended"))
 
 
 def _after_parts(at: SchedulerView, task: Task, session: FleetSession) -> SchedulerAction:
-    """A manager that was sent home goes on when a part of its task needs it."""
+    """A manager that was stopped goes on when a part of its task needs it."""
     found = wake_reason(at, task, session.agent)
     if not found:
         return _wait(task, WaitReason.PARTS, "others carry out its parts")
@@ -164,7 +164,7 @@ def _back_from_forge(at: SchedulerView, task: Task, session: FleetSession, gap: 
     cause = _CAUSES.get(gap.check, Cause.FINDINGS)
     reason = gap.detail.partition("\n")[0].partition(". ")[0]
     if cause is not Cause.FINDINGS and session.rounds >= at.settings.merge.rounds:
-        kind = EscalationKind.CONFLICT if cause is Cause.CONFLICT else EscalationKind.RED
+        kind = EscalationKind.CONFLICT if cause is Cause.CONFLICT else EscalationKind.FAILED
         if at.asked(task.number, kind) is not None:
             return _wait(task, WaitReason.PERSON, f"{reason}  genba approve {task.number}")
         result = at.decided(task.number, kind, round=session.rounds)
@@ -240,8 +240,8 @@ def _in_queue(at: SchedulerView, task: Task, session: FleetSession, entry: Merge
             return _wait(task, WaitReason.MERGE, f"{entry.target} cannot be moved: {entry.detail}  genba queue")
         case EntryStatus.CONFLICT:
             return _sent_back(at, task, session, entry, EscalationKind.CONFLICT)
-        case EntryStatus.RED:
-            return _sent_back(at, task, session, entry, EscalationKind.RED)
+        case EntryStatus.FAILED:
+            return _sent_back(at, task, session, entry, EscalationKind.FAILED)
         case EntryStatus.WITHDRAWN | EntryStatus.MERGED:
             if is_before(entry.finished_at, session.heartbeat_at):
                 return _queue(at, task, session)
@@ -360,13 +360,13 @@ def _sent_back(
         words = result.answer
     if entry.status is EntryStatus.WITHDRAWN:
         return _continue(session, Cause.RESUMED, "its branch is looked at again")
-    cause = Cause.CONFLICT if kind is EscalationKind.CONFLICT else Cause.RED
+    cause = Cause.CONFLICT if kind is EscalationKind.CONFLICT else Cause.FAILED
     return _continue(session, cause, _trouble(entry), _merge_gap(at, session, entry, cause, words))
 
 
 def _merge_gap(at: SchedulerView, session: FleetSession, entry: MergeEntry, cause: Cause, words: str) -> Feedback:
     language = at.settings.workflow.language
-    key = "conflict_gap" if cause is Cause.CONFLICT else "red_gap"
+    key = "conflict_feedback" if cause is Cause.CONFLICT else "failed_feedback"
     detail = say(language, key, target=entry.target, paths=some(entry.paths, 20))
     person = say(language, "person_says", words=words) if words else ""
     output = "\n".join(text for text in (entry.detail, person) if text)
@@ -380,7 +380,7 @@ def _trouble(entry: MergeEntry) -> str:
         return f"it conflicts with {entry.target} in {some(entry.paths)}"
     if entry.status is EntryStatus.WITHDRAWN:
         return f"it was taken out of the merge queue of {entry.target}: {entry.detail}"
-    return f"it is red on {entry.target} after the merge"
+    return f"it fails on {entry.target} after the merge"
 
 
 # ── words ────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -122,7 +122,7 @@ def move_of_agent(assessment: IssueAssessment, facts: IssueFacts, agent: AgentOn
 
 
 def left_lying(facts: IssueFacts) -> SeenSession | None:
-    """A session that goes on when somebody says so: parked, or cut off. One of a stage that is over does not."""
+    """A session that goes on when somebody says so: suspended, or cut off. One of a stage that is over does not."""
     found = [
         each
         for each in facts.sessions

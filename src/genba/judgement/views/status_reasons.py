@@ -17,7 +17,7 @@ _WAITS = {
     WaitsFor.MERGE: "waits in the merge queue",
     WaitsFor.PULL_REQUEST: "waits for its pull request",
     WaitsFor.BUDGET: "waits for a budget",
-    WaitsFor.RESUME: "is parked",
+    WaitsFor.RESUME: "is suspended",
     WaitsFor.PARTS: "waits for its parts",
 }
 
@@ -28,7 +28,7 @@ class TaskStatusReason:
     def __init__(self, field: FleetSnapshot, absent: frozenset[str] = frozenset()) -> None:
         self.field = field
         self.absent = absent
-        """Executors that do not work now: their sessions are parked, whatever they could still write down."""
+        """Executors that do not work now: their sessions are suspended, whatever they could still write down."""
         self.sessions: dict[int, FleetSession] = {}
         for session in field.sessions:
             kept = self.sessions.get(session.task)
@@ -87,7 +87,7 @@ class TaskStatusReason:
                 return f"merge queue: {entry.status}, {entry.detail}"
             return f"{session.agent} {_WAITS.get(session.waits_for, 'waits')}"
         if not self.runs(session):
-            return f"parked: {session.executor} has ended"
+            return f"suspended: {session.executor} has ended"
         does = _FOR[session.purpose] or session.phase
         step = f"{session.step}, iteration {session.iterations}" if session.step else ""
         return " · ".join(part for part in (session.agent, does, step) if part)

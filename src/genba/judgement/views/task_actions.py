@@ -10,7 +10,7 @@ _WAYS: dict[EscalationKind, tuple[str, ...]] = {
     EscalationKind.QUESTION: ("answer",),
     EscalationKind.ATTEMPTS: ("approve", "answer"),
     EscalationKind.CONFLICT: ("approve", "answer"),
-    EscalationKind.RED: ("approve", "answer"),
+    EscalationKind.FAILED: ("approve", "answer"),
     EscalationKind.REVIEW: ("approve", "reject"),
     EscalationKind.BUDGET: ("approve",),
     EscalationKind.PLAN: ("approve", "reject"),

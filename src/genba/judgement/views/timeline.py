@@ -42,7 +42,7 @@ def _of_parts(span: SpanFacts, marks: Sequence[SegmentMark], since: str, absent:
     for mark in marks:
         if mark.began:
             if begun is not None:  # it went on elsewhere, and nobody could write down how this one ended
-                found.append(_stretch(span, begun.executor, begun.part, begun.at, mark.at, "parked"))
+                found.append(_stretch(span, begun.executor, begun.part, begun.at, mark.at, "suspended"))
             begun = mark
         elif begun is not None:
             found.append(_stretch(span, begun.executor, begun.part, begun.at, mark.at, mark.outcome))
@@ -52,7 +52,7 @@ def _of_parts(span: SpanFacts, marks: Sequence[SegmentMark], since: str, absent:
     if span.status == "running":
         began = begun.at if begun is not None else max(span.started_at, since)
         gone = span.executor in absent
-        ended, outcome = (max(span.heartbeat_at, began), "parked") if gone else ("", "running")
+        ended, outcome = (max(span.heartbeat_at, began), "suspended") if gone else ("", "running")
         found.append(_stretch(span, span.executor, span.part, began, ended, outcome))
     elif begun is not None:
         ended = max(span.ended_at or span.heartbeat_at, begun.at)

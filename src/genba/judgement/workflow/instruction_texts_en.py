@@ -109,7 +109,7 @@ REASONS: dict[str, str] = {
     "people": "A person has been asked, and has not answered yet:",
     "exit": "There is nothing left to do for you.",
     "exit-completed": "Your work is verified. It lands by itself.",
-    "exit-parked": "Others are at work. You are started again when something needs you.",
+    "exit-suspended": "Others are at work. You are started again when something needs you.",
     "exit-blocked": "Your task is blocked, and somebody else must act now.",
     "exit-cancelled": "Your task was cancelled.",
     "exit-paused": "Your task was paused. What you committed is kept.",

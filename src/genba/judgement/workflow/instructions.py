@@ -197,7 +197,7 @@ def _told(piece: SubtaskView) -> str:
 def _reasons(evidence: Evidence) -> Iterator[str]:
     commit = f" {evidence.commit[:7]}" if evidence.commit else ""
     rounds = f"/{evidence.rounds}" if evidence.rounds else ""
-    yield f"#{evidence.task}{commit} · {evidence.verdict or 'red'} · round {evidence.round}{rounds}"
+    yield f"#{evidence.task}{commit} · {evidence.verdict or 'failed'} · round {evidence.round}{rounds}"
     if evidence.summary:
         yield evidence.summary
     yield from (f"✗ {goal}" for goal in evidence.failing[:_GOALS])

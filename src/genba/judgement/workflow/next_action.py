@@ -2,7 +2,7 @@
 
 The laws, in the order in which they are asked:
 
-1. Whoever must stop, stops: its seat or its task has ended, somebody paused it, its budget is spent.
+1. Whoever must stop, stops: its connection or its task has ended, somebody paused it, its budget is spent.
 2. Nobody works on a task that it has not fetched.
 3. What is verified, and was not judged red since, is completed.
 4. Subtasks that have not ended come first. A red verdict on the task itself counts once they have: until then they are
@@ -14,7 +14,7 @@ The laws, in the order in which they are asked:
 7. When every subtask was cancelled there is no plan, and a new one is made while the cap on subtasks leaves room for
    one: cancelled subtasks count. Without room a worker does the task itself, and a manager asks a person.
 8. Who asks again and again while nothing changes is warned, and then told to stop. Waiting is no loop: an instance that
-   Genba started is sent home instead, and one that came by itself may wait as long as it likes.
+   Genba started is stopped instead, and one that came by itself may wait as long as it likes.
 
 Everything is decided on the snapshot alone, so whoever asks twice is answered twice the same.
 """
@@ -179,7 +179,7 @@ def _handle(snapshot: Snapshot, reason: str, pieces: list[SubtaskView]) -> Actio
     session is not tried again: then there is no such choice.
     """
     room = _room(snapshot)
-    hopeless = reason == DEADLOCK or pieces[0].attempts >= snapshot.most_reworks
+    hopeless = reason == DEADLOCK or pieces[0].attempts >= snapshot.max_reworks
     again = () if hopeless else ("retry", "reassign")
     choices = (*again, *(("split",) if room else ()), "cancel", "ask_human")
     tools = (
@@ -215,7 +215,7 @@ def _ask_person(snapshot: Snapshot, reason: str, *pieces: SubtaskView) -> Action
 def _rework(snapshot: Snapshot, subtask: SubtaskView | None) -> Action:
     """A claim was judged red, or could not be judged. It may come back only so often."""
     rounds = max(snapshot.reworks, snapshot.evidence.round if snapshot.evidence else 0)
-    if rounds >= snapshot.most_reworks:
+    if rounds >= snapshot.max_reworks:
         return _exit(snapshot, ExitReason.NO_PROGRESS)
     if subtask is not None:
         tools: tuple[Tool, ...] = (_T.UPDATE_TASK_STATUS, _T.REPORT_BLOCKED)
@@ -230,8 +230,8 @@ def _rework(snapshot: Snapshot, subtask: SubtaskView | None) -> Action:
 
 def _wait(snapshot: Snapshot, pieces: tuple[SubtaskView, ...]) -> Action:
     """Others are at work. Who was started by Genba gives its worker free when that helps, or when it takes long."""
-    if snapshot.spawned and (snapshot.crowded or snapshot.waited_seconds >= snapshot.park_seconds):
-        return _exit(snapshot, ExitReason.PARKED, pieces)
+    if snapshot.spawned and (snapshot.worker_needed or snapshot.waited_seconds >= snapshot.suspend_seconds):
+        return _exit(snapshot, ExitReason.SUSPENDED, pieces)
     people = all(piece.with_human for piece in pieces)
     return _action(
         snapshot,
@@ -260,12 +260,12 @@ def _action(snapshot: Snapshot, kind: ActionKind, *tools: Tool, **more: Any) -> 
 
 def _bounded(snapshot: Snapshot, action: Action) -> Action:
     """The same action with a warning, or the end, when nothing changes however often it is asked for."""
-    repeats, most = snapshot.repeats, snapshot.most_repeats
+    repeats, most = snapshot.repeats, snapshot.max_repeats
     if action.action is _K.EXIT or repeats * 2 < most:
         return action
     if action.action is _K.WAIT:
         stays = not snapshot.spawned or repeats < most
-        return action if stays else _exit(snapshot, ExitReason.PARKED, action.subtasks)
+        return action if stays else _exit(snapshot, ExitReason.SUSPENDED, action.subtasks)
     if repeats >= most:
         return _exit(snapshot, ExitReason.NO_PROGRESS)
     message = f"Nothing has changed since you asked {repeats} times. After {most} times you are told to stop."
@@ -282,7 +282,7 @@ def _evidence(snapshot: Snapshot) -> Evidence | None:
 
 
 def _room(snapshot: Snapshot) -> bool:
-    return snapshot.may_split and len(snapshot.pieces) < snapshot.most_parts
+    return snapshot.may_split and len(snapshot.pieces) < snapshot.max_subtasks
 
 
 def _growing(snapshot: Snapshot) -> tuple[Tool, ...]:

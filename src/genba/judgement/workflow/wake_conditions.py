@@ -1,4 +1,4 @@
-"""Waking a manager that was sent home: only for what it would not be told to wait for."""
+"""Waking a manager that was stopped: only for what it would not be told to wait for."""
 
 from genba.domain.sessions.loop_state import Feedback
 from genba.domain.tasks.task import Task

@@ -90,7 +90,7 @@ class Fleet:
         self.parts: LiveParts | None = None
         self.server: WorkflowServer | None = None
         """Answers agents that ask what is next, where there are any."""
-        self._parking = asyncio.Event()
+        self._suspending = asyncio.Event()
         self._leaving = threading.Event()
         board.store.endure = lambda _error: not self._leaving.wait(_ASK_AGAIN_SECONDS)
         self._opened = asyncio.Event()
@@ -135,7 +135,7 @@ class Fleet:
             await fleet._begin(engine, base_branch, slots, only_agent, only_label, door)
             yield fleet
         finally:
-            watch.parking = True
+            watch.suspending = True
             fleet._leaving.set()
             if fleet.orchestrator is not None:
                 await fleet.orchestrator.closing.stop()
@@ -143,7 +143,7 @@ class Fleet:
             if fleet.server is not None:
                 await asyncio.to_thread(fleet.server.close)
             fleet.fork_server.close()
-            await asyncio.to_thread(fleet.looking.leave, engine.executor, "parked")
+            await asyncio.to_thread(fleet.looking.leave, engine.executor, "suspended")
             await fleet._tidy()
 
     async def _tidy(self) -> None:
@@ -204,7 +204,7 @@ class Fleet:
             self.settings,
             crew,
             self.watch,
-            self._park_part,
+            self._suspend_part,
             host_name(),
             self._looked,
             self._end_agents,
@@ -218,15 +218,15 @@ class Fleet:
         assert self.orchestrator is not None  # noqa: S101  (an open fleet has one)
         async with notices_sent(self.context, self._note):
             working = asyncio.ensure_future(self._follow(self.orchestrator, until_empty))
-            parking = asyncio.ensure_future(self._parking.wait())
+            suspending = asyncio.ensure_future(self._suspending.wait())
             try:
-                await asyncio.wait({working, parking}, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait({working, suspending}, return_when=asyncio.FIRST_COMPLETED)
             finally:
-                parking.cancel()
+                suspending.cancel()
                 if not working.done():
                     working.cancel()
                     await asyncio.wait({working})
-        ended = WorkEndReason.PARKED if working.cancelled() else working.result()
+        ended = WorkEndReason.SUSPENDED if working.cancelled() else working.result()
         return await asyncio.to_thread(self.watch.summary, ended)
 
     async def _follow(self, orchestrator: Orchestrator, until_empty: bool) -> WorkEndReason:
@@ -252,10 +252,10 @@ class Fleet:
     def _note(self, told: str) -> None:
         self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=told))
 
-    def park(self) -> None:
-        """Leave: what runs is parked, and goes on with the next one who works. Safe to repeat."""
-        self.watch.parking = True
-        self._parking.set()
+    def suspend(self) -> None:
+        """Leave: what runs is suspended, and goes on with the next one who works. Safe to repeat."""
+        self.watch.suspending = True
+        self._suspending.set()
 
     def picture(self) -> FleetView:
         limits = [limit for limit in (self.settings.budget.day_usd, self.settings.budget.project_usd) if limit]
@@ -309,9 +309,9 @@ class Fleet:
     async def _end_agents(self, run: str) -> None:
         await self._live_parts().end(run)
 
-    def _park_part(self, run: str, why: str) -> None:
+    def _suspend_part(self, run: str, why: str) -> None:
         if self.parts is not None:
-            self.parts.park(run, why)
+            self.parts.suspend(run, why)
 
     def _wake(self) -> None:
         if self.orchestrator is not None:

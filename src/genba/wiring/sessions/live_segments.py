@@ -104,11 +104,11 @@ class LiveParts:
         """The part of a run that is under way."""
         return self._live.get(run)
 
-    def park(self, run: str, why: str) -> None:
+    def suspend(self, run: str, why: str) -> None:
         """Have a part stop asking. It ends as one that goes on when somebody says so."""
         live = self._live.get(run)
         if live is not None and live.paced is not None:
-            live.paced.park(why)
+            live.paced.suspend(why)
 
     async def end(self, run: str) -> None:
         """End the agents of a run that nobody carries on."""

@@ -1,4 +1,4 @@
-"""Pacing: nobody asks a provider that told one of us to wait, and a part that is told to park stops asking.
+"""Pacing: nobody asks a provider that told one of us to wait, and a part that is told to suspend stops asking.
 
 One pause holds for all sessions of a provider, on every host; it ends by one time that everybody knows.
 """
@@ -75,14 +75,14 @@ class PacedAdapter:
         self.gate = gate
         self.told = told
         """Hears why the part gives its worker away."""
-        self._parked = asyncio.Event()
+        self._suspended = asyncio.Event()
         self._why = ""
 
-    def park(self, why: str) -> None:
+    def suspend(self, why: str) -> None:
         """Stop asking: an agent that is being asked is ended with everything that it started."""
         self._why = self._why or why
         self.told(self._why)
-        self._parked.set()
+        self._suspended.set()
 
     async def start(self, session: object) -> AgentInstance:
         return await self.inner.start(session)  # type: ignore[arg-type]
@@ -90,11 +90,11 @@ class PacedAdapter:
     async def execute(self, instance: AgentInstance, ask: Ask, heard: OutputListener) -> Reply:
         await self._enter()
         asking = asyncio.ensure_future(self.inner.execute(instance, ask, heard))
-        parking = asyncio.ensure_future(self._parked.wait())
+        suspending = asyncio.ensure_future(self._suspended.wait())
         try:
-            await asyncio.wait({asking, parking}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({asking, suspending}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            parking.cancel()
+            suspending.cancel()
             if not asking.done():
                 asking.cancel()
                 await asyncio.wait({asking})
@@ -109,7 +109,7 @@ class PacedAdapter:
             raise
 
     async def _enter(self) -> None:
-        if self._parked.is_set():
+        if self._suspended.is_set():
             raise StateConflictError(self._why)
         try:
             await self.gate.enter(self.provider)

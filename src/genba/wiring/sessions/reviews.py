@@ -26,7 +26,7 @@ from genba.domain.sessions.outcomes import Outcome
 from genba.domain.sessions.session import SessionEnd, SessionStart
 from genba.domain.tasks.task import Actor, ActorKind, Task, TaskStatus
 from genba.execution.delivery.finalize import Finalized
-from genba.execution.run import PARKED
+from genba.execution.run import SUSPENDED
 from genba.execution.run_values import ReviewOrder, ReviewResult, RunPlan
 from genba.judgement.language.sentences import in_language
 from genba.judgement.scheduling.actions import Agent
@@ -215,7 +215,7 @@ class ReviewSession:
             await self._begin_branch()
             result = await run.execute()
         except (GenbaError, OSError, asyncio.CancelledError) as error:
-            await asyncio.to_thread(self._end, run, Outcome.FAILED, str(error) or PARKED)
+            await asyncio.to_thread(self._end, run, Outcome.FAILED, str(error) or SUSPENDED)
             raise
         await asyncio.to_thread(self._end, run, result.outcome, result.reason)
         if self.refused:
@@ -226,7 +226,7 @@ class ReviewSession:
             )
         if result.review is not None:
             return msgspec.structs.replace(result, hint=self._onward())
-        if result.reason == PARKED:
+        if result.reason == SUSPENDED:
             return result
         return msgspec.structs.replace(result, hint=await self._abandon(run))
 

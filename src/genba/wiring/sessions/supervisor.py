@@ -119,7 +119,7 @@ async def _supervise(question: Question, attempt: Attempt) -> int:
         reply = await asking
         result = Result(reply=msgspec.structs.replace(reply, text=without_tokens(reply.text)))
     except asyncio.CancelledError:
-        result = Result(parked=switch.why or "it was cancelled")
+        result = Result(suspended=switch.why or "it was cancelled")
     except GenbaError as error:
         result = Result(failure=Failure.of(error))
     except Exception as error:  # noqa: BLE001  (the outermost edge of a supervisor)

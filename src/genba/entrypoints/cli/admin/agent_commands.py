@@ -40,15 +40,20 @@ def list_agents(capability: str | None, as_json: bool) -> int:
     infos, broken = registry.agents()
     if capability is not None:
         infos = registry.by_capability(capability)
-    guests = _registered() if capability is None else ()
+    external_agents = _registered() if capability is None else ()
     if as_json:
-        print_json({"agents": infos, "broken": broken, "registered": guests})
+        print_json({"agents": infos, "broken": broken, "registered": external_agents})
         return 0
     rows = [("agent", "can do", "from", "what it is for")]
     rows += [(info.name, ", ".join(info.capabilities) or "-", info.source, info.description) for info in infos]
     rows += [
-        (guest.name, ", ".join(guest.capabilities) or "-", "registered", f"comes by itself, as a {guest.hierarchy}")
-        for guest in guests
+        (
+            external_agent.name,
+            ", ".join(external_agent.capabilities) or "-",
+            "registered",
+            f"comes by itself, as a {external_agent.hierarchy}",
+        )
+        for external_agent in external_agents
     ]
     for line in table(rows):
         click.echo(line)

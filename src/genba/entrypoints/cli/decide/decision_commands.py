@@ -11,7 +11,7 @@ import click
 
 from genba.application.verification.decisions import Decisions, people_only, waiting
 from genba.blackboard.fleet.fleet_board import FleetBoard
-from genba.coordination.engine.worker_liveness import PARKED, as_they_stand
+from genba.coordination.engine.worker_liveness import SUSPENDED, as_they_stand
 from genba.domain.errors import NotFoundError, UsageError
 from genba.domain.fleet.records import FleetSession
 from genba.domain.views.summary import ActionResult
@@ -33,7 +33,7 @@ _TASK = click.argument("number", type=NUMBER, required=False, metavar="[TASK]")
 @_TASK
 @_JSON
 def pause(number: int | None, as_json: bool) -> None:
-    """Begin nothing new in the project, while what runs goes on; or let one task wait, with its session parked."""
+    """Begin nothing new in the project, while what runs goes on; or let one task wait, with its session suspended."""
     decisions = _decisions("pause the fleet")
     _told(decisions.board, as_json, decisions.pause(number), number)
 
@@ -52,7 +52,7 @@ def resume(number: int | None, as_json: bool) -> None:
 @click.option("--reason", default="", help="Why; shown to whoever looks at it.")
 @_JSON
 def stop(number: int | None, reason: str, as_json: bool) -> None:
-    """Park what runs now: all of it, and every `genba work` ends; or one task, until you decide. Nothing is lost."""
+    """Suspend what runs now: all of it, and every `genba work` ends; or one task, until you decide. Nothing is lost."""
     decisions = _decisions("stop the fleet")
     _told(decisions.board, as_json, decisions.stop(number, reason), number)
 
@@ -155,8 +155,8 @@ def sessions(number: int | None, ended_too: bool, as_json: bool) -> None:
         return
     for line in session_lines(found, _titles(context, {each.task for each in found}), datetime.now(UTC), columns()):
         click.echo(line)
-    if any(each.status == PARKED for each in found):
-        show_hint("genba work   goes on with what is parked")
+    if any(each.status == SUSPENDED for each in found):
+        show_hint("genba work   goes on with what is suspended")
 
 
 def _tell_none(context: ProjectContext, number: int | None) -> None:

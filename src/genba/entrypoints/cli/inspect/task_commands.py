@@ -460,7 +460,7 @@ def _check_assignee(context: ProjectContext, name: str) -> None:
     if name and name not in known:
         from genba.application.project.agent_registration import registered  # noqa: PLC0415  (only for a name that no folder has)
 
-        known += [guest.name for guest in registered(context)]
+        known += [external_agent.name for external_agent in registered(context)]
     if name and name not in known:
         raise NotFoundError(f'there is no agent "{name[:80]}"', hint=did_you_mean(name, known) or "genba agent list")
 

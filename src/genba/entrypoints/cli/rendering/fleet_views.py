@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from genba.coordination.engine.worker_liveness import PARKED
+from genba.coordination.engine.worker_liveness import SUSPENDED
 from genba.domain.decoding import fitted
 from genba.domain.fleet.progress import command_for
 from genba.domain.fleet.records import Escalation, EscalationKind, FleetSession, MergeEntry, Plan, Subtask, WaitsFor
@@ -20,7 +20,7 @@ from genba.entrypoints.cli.rendering.printable import printable
 from genba.entrypoints.cli.rendering.work_view import ENTRY_MARKS, GOAL_MARKS, WIDTH
 
 ESCALATION_MARKS = {"open": "?", "answered": "✓", "approved": "✓", "rejected": "✗", "withdrawn": "–"}
-SESSION_MARKS = {"running": "◐", "waiting": "◌", "ended": "■", PARKED: "■"}
+SESSION_MARKS = {"running": "◐", "waiting": "◌", "ended": "■", SUSPENDED: "■"}
 _SHORT = 7
 _NAME = 12
 _DAY = 86400
@@ -45,7 +45,7 @@ _WAYS: dict[EscalationKind, tuple[tuple[str, str], ...]] = {
         ("genba approve {n}", "one more round for its author"),
         ('genba answer {n} "…"', "one more round, with what you know"),
     ),
-    EscalationKind.RED: (
+    EscalationKind.FAILED: (
         ("genba approve {n}", "one more round for its author"),
         ('genba answer {n} "…"', "one more round, with what you know"),
     ),
@@ -295,7 +295,7 @@ def _state(each: FleetSession) -> str:
     if each.status == "running":
         step = f"{each.step} {each.iterations}".strip() if each.iterations else each.step
         return " ".join(part for part in (each.phase, step, f"on {each.executor}" if each.executor else "") if part)
-    if each.status == PARKED:
+    if each.status == SUSPENDED:
         return f"{each.executor} has ended"
     return each.reason
 

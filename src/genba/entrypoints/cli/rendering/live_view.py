@@ -114,4 +114,4 @@ class LiveView:
             parts.append(tokens(self.usage) + (f" of {most_tokens}" if most_tokens else ""))
         if self.usage.cost_usd:
             parts.append(f"${self.usage.cost_usd:.2f}" + (f" of ${most_cost:.2f}" if most_cost else ""))
-        return f"   budget  {' · '.join(parts)}             ctrl-c parks it"
+        return f"   budget  {' · '.join(parts)}             ctrl-c suspends it"

@@ -148,12 +148,12 @@ def _deed(event: TaskEvent) -> str:
             return str(event.data.get("phase", "")).replace("_", " ") or "a phase was reached"
         case "bound":
             return "left the task" if event.data.get("left") else "sat down to work on it"
-        case "seated":
+        case "connected":
             return "came in"
-        case "seat_closed":
+        case "connection_closed":
             return f"left: {event.data.get('why') or 'it ended'}"
-        case "sent_home":
-            return f"was sent home: {event.data.get('reason') or event.data.get('exit') or 'there is nothing to do'}"
+        case "instance_stopped":
+            return f"was stopped: {event.data.get('reason') or event.data.get('exit') or 'there is nothing to do'}"
         case "noted":
             return "wrote a note"
         case "messaged":

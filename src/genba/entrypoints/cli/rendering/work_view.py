@@ -37,7 +37,7 @@ EVENT_MARKS: dict[FleetEventKind, str] = {
     _K.QUEUED: "○",
     _K.MERGED: "●",
     _K.CONFLICT: "≠",
-    _K.RED: "✗",
+    _K.MERGE_FAILED: "✗",
     _K.STUCK: "■",
     _K.MOVED: "·",
     _K.PHASE: "◑",
@@ -48,8 +48,8 @@ EVENT_MARKS: dict[FleetEventKind, str] = {
     _K.DECIDED: "✓",
     _K.PAUSED: "‖",
     _K.RESUMED: "▸",
-    _K.PARKING: "‖",
-    _K.PARKED: "■",
+    _K.SUSPENDING: "‖",
+    _K.SUSPENDED: "■",
     _K.TAKEN_OVER: "↷",
     _K.NOTICE: "·",
 }
@@ -61,7 +61,7 @@ ENTRY_MARKS: dict[EntryStatus, str] = {
     EntryStatus.MERGING: "◐",
     EntryStatus.MERGED: "●",
     EntryStatus.CONFLICT: "≠",
-    EntryStatus.RED: "✗",
+    EntryStatus.FAILED: "✗",
     EntryStatus.STUCK: "■",
     EntryStatus.WITHDRAWN: "–",
 }
@@ -71,7 +71,7 @@ END_MARKS = {
     "waits": "?",
     "rejected": "✗",
     "cancelled": "–",
-    "parked": "■",
+    "suspended": "■",
     "open": "○",
 }
 GOAL_MARKS = {"passed": "✓", "failed": "✗", "error": "!"}
@@ -173,13 +173,13 @@ def ending_line(summary: WorkSummary) -> str:
     """Why it ended, in one sentence."""
     left = sum(each.status not in ("done", "cancelled") for each in summary.tasks)
     match summary.ended:
-        case WorkEndReason.PARKED if summary.parked:
-            return f"parked: {_count(summary.parked, 'session')}, nothing is lost"
-        case WorkEndReason.PARKED:
-            return "parked: nothing was running"
+        case WorkEndReason.SUSPENDED if summary.suspended:
+            return f"suspended: {_count(summary.suspended, 'session')}, nothing is lost"
+        case WorkEndReason.SUSPENDED:
+            return "suspended: nothing was running"
         case WorkEndReason.STOPPED:
             by = f" ({cell(summary.detail)})" if summary.detail else ""
-            return f"stopped{by}: {_count(summary.parked, 'session')} parked, nothing is lost"
+            return f"stopped{by}: {_count(summary.suspended, 'session')} suspended, nothing is lost"
         case WorkEndReason.BUDGET:
             return cell(f"a budget is used up: {summary.detail}" if summary.detail else "a budget is used up")
         case WorkEndReason.EMPTY if summary.needs:
@@ -303,7 +303,7 @@ def _apart(text: str) -> tuple[str, str]:
 def _totals(picture: FleetView) -> str:
     parts = [f"{picture.merged} merged", f"{picture.done} done", f"{picture.failed} failed", f"{picture.ready} ready"]
     parts.append(f"{picture.open} open")
-    parts.append("parking: everything is kept" if picture.parking else "ctrl-c parks it")
+    parts.append("suspending: everything is kept" if picture.suspending else "ctrl-c suspends it")
     return " · ".join(parts)
 
 
@@ -356,8 +356,8 @@ def _sum(summary: WorkSummary) -> str:
     parts = [f"{_count(summary.sessions, 'session')}{vain}", f"{summary.merged} merged", f"{summary.done} done"]
     if summary.failed or not vain:
         parts.append(f"{summary.failed} failed")
-    if summary.parked:
-        parts.append(f"{summary.parked} parked")
+    if summary.suspended:
+        parts.append(f"{summary.suspended} suspended")
     if summary.needs:
         parts.append(f"{len(summary.needs)} need{'s' if len(summary.needs) == 1 else ''} you")
     return " · ".join([*parts, *_spent(summary.seconds, summary.tokens, summary.cost_usd)])

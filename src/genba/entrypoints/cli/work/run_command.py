@@ -115,7 +115,7 @@ class RunGroup(click.Group):
 
 
 @click.group("run", cls=RunGroup, invoke_without_command=True, subcommand_metavar="NAME [OPTIONS]")
-@click.option("--resume", metavar="RUN", help="Go on with a run that was cut off or parked.")
+@click.option("--resume", metavar="RUN", help="Go on with a run that was cut off or suspended.")
 @click.option("--set", "settings", multiple=True, metavar="PATH=VALUE", help="With --resume: raise a limit.")
 @click.option("--review", is_flag=True, help="Have an agent review the work, and land it once it is approved.")
 @click.option("--strict-options", is_flag=True, help="Refuse every option that the agent does not declare.")

@@ -1,6 +1,6 @@
 """`genba work`: the fleet at work, in front of whoever watches.
 
-Law: the first ctrl-c parks everything and waits for it; whoever presses it again is told so, and nothing is cut off.
+Law: the first ctrl-c suspends everything and waits for it; whoever presses it again is told so, and nothing is cut off.
 """
 
 import asyncio
@@ -44,12 +44,12 @@ class Working(Protocol):
         """What is true now, from memory."""
         ...
 
-    def park(self) -> None:
-        """Ask for an end: everything that runs is parked, and `work` returns. May be asked more than once."""
+    def suspend(self) -> None:
+        """Ask for an end: everything that runs is suspended, and `work` returns. May be asked more than once."""
         ...
 
     async def work(self, *, until_empty: bool) -> WorkSummary:
-        """Work until somebody parks it, or until there is nothing left that could be done."""
+        """Work until somebody suspends it, or until there is nothing left that could be done."""
         ...
 
 
@@ -137,19 +137,19 @@ def _door(service: "WorkflowService", path: "Path") -> contextlib.AbstractAsyncC
 
 
 async def drive(open_fleet: OpenFleet, view: View, until_empty: bool) -> WorkSummary:
-    """Open a fleet, let it work, and draw it meanwhile. Whoever ends it before it is open has nothing to park."""
-    with _parking(view) as parking:
+    """Open a fleet, let it work, and draw it meanwhile. Whoever ends it before it is open has nothing to suspend."""
+    with _suspending(view) as suspending:
         try:
             async with open_fleet(view) as fleet:
-                parking.fleet = fleet
+                suspending.fleet = fleet
                 gc.freeze()  # what was loaded stays: nobody waits while it is looked through again
                 gc.set_threshold(_LOOKS_AFTER)
                 async with _redrawn(view, fleet):
                     return await fleet.work(until_empty=until_empty)
         except asyncio.CancelledError:
-            if parking.fleet is not None or not parking.asked:
+            if suspending.fleet is not None or not suspending.asked:
                 raise
-            return WorkSummary(ended=WorkEndReason.PARKED)
+            return WorkSummary(ended=WorkEndReason.SUSPENDED)
 
 
 class _Parking:
@@ -163,7 +163,9 @@ class _Parking:
 
     def ask(self) -> None:
         if self.asked:
-            self.view(FleetEvent(kind=FleetEventKind.PARKING, detail="still parking: it ends when every agent has"))
+            self.view(
+                FleetEvent(kind=FleetEventKind.SUSPENDING, detail="still suspending: it ends when every agent has")
+            )
             return
         self.asked = True
         if self.fleet is None:
@@ -172,15 +174,15 @@ class _Parking:
         running = len(self.fleet.picture().workers)
         what = f"{running} session{'' if running == 1 else 's'}" if running else "nothing is running"
         message = f"{what}; everything is kept, and genba work goes on with it"
-        self.view(FleetEvent(kind=FleetEventKind.PARKING, detail=message))
-        self.fleet.park()
+        self.view(FleetEvent(kind=FleetEventKind.SUSPENDING, detail=message))
+        self.fleet.suspend()
 
 
 @contextlib.contextmanager
-def _parking(view: View) -> Iterator[_Parking]:
+def _suspending(view: View) -> Iterator[_Parking]:
     task = asyncio.current_task()
     assert task is not None  # noqa: S101  (a coroutine under asyncio.run has one)
-    parking = _Parking(view, task)
+    suspending = _Parking(view, task)
     loop = asyncio.get_running_loop()
     heard = [
         number
@@ -188,9 +190,9 @@ def _parking(view: View) -> Iterator[_Parking]:
         if number is signal.SIGINT or signal.getsignal(number) is not signal.SIG_IGN
     ]
     for number in heard:
-        loop.add_signal_handler(number, parking.ask)
+        loop.add_signal_handler(number, suspending.ask)
     try:
-        yield parking
+        yield suspending
     finally:
         for number in heard:
             loop.remove_signal_handler(number)
@@ -249,7 +251,7 @@ def exit_code(summary: WorkSummary, until_empty: bool) -> int:
     left = any(each.status not in ("done", "cancelled") for each in summary.tasks)
     return (
         1
-        if left or summary.failed or summary.parked or summary.needs or summary.ended is not WorkEndReason.EMPTY
+        if left or summary.failed or summary.suspended or summary.needs or summary.ended is not WorkEndReason.EMPTY
         else 0
     )
 
@@ -262,7 +264,7 @@ def _next_command(summary: WorkSummary) -> str:
             return "raise budget in .genba/config.yaml, then genba work   what it was spent on: genba sessions"
         case _ if summary.needs:
             return "genba decisions"
-        case WorkEndReason.PARKED:
+        case WorkEndReason.SUSPENDED:
             return "genba work   goes on"
         case WorkEndReason.EMPTY if summary.detail:
             return "genba queue   says what is in the way; when it is gone, genba work goes on"

@@ -53,14 +53,14 @@ def routes(site: Site) -> list[Route]:
         found = await site.look(lambda: window.said(run, at))
         return await site.fragment(request, "session_pieces.html", "said", said=found)
 
-    async def park(request: Request, given: Mapping[str, str]) -> ActionResult:
+    async def suspend(request: Request, given: Mapping[str, str]) -> ActionResult:
         run = request.path_params["run"]
         picture = await site.look(lambda: window.picture(run))
         facts = picture.facts
         return await stop_run(site.decisions, run, facts.branch, facts.process, given.get("reason", "")[:2000])
 
     async def stop(request: Request) -> Response:
-        return await site.deed(park, f"/sessions/{quote(request.path_params['run'], safe='')}")(request)
+        return await site.deed(suspend, f"/sessions/{quote(request.path_params['run'], safe='')}")(request)
 
     return [
         Route("/sessions/{run}", endpoint=session, methods=["GET"]),

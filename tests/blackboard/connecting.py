@@ -1,4 +1,4 @@
-"""The shortest ways to a seat: a session with a credential, taken by an instance."""
+"""The shortest ways to a connection: a session with a credential, taken by an instance."""
 
 import itertools
 
@@ -23,13 +23,15 @@ def begin(
     return FleetBoard(board).start(result, executor="here", host="h", provider="p", base_branch="main")
 
 
-def seat_for(board: Blackboard, session: FleetSession, hierarchy: Hierarchy = Hierarchy.WORKER) -> AgentConnection:
+def connection_for(
+    board: Blackboard, session: FleetSession, hierarchy: Hierarchy = Hierarchy.WORKER
+) -> AgentConnection:
     """What an instance of a session asks for."""
     workflow = WorkflowBoard(board)
     agent = workflow.agent(session.agent)
     assert agent is not None
     return AgentConnection(
-        id=f"seat{next(_NUMBERS)}",
+        id=f"connection{next(_NUMBERS)}",
         agent=agent.name,
         agent_id=agent.id,
         hierarchy=hierarchy,
@@ -44,7 +46,7 @@ def sit_down(board: Blackboard, session: FleetSession) -> AgentConnection:
     """An instance of a session has authenticated."""
     workflow, credential = WorkflowBoard(board), f"cred{next(_NUMBERS)}"
     workflow.issue(credential, session.run, "hash", LATER)
-    return workflow.take_seat(seat_for(board, session), "token-hash", LATER, credential)
+    return workflow.open_connection(connection_for(board, session), "token-hash", LATER, credential)
 
 
 def at_work(
@@ -52,17 +54,19 @@ def at_work(
 ) -> tuple[FleetSession, AgentConnection]:
     """A new task, its session, and an instance that has fetched it."""
     session = begin(board, purpose, task)
-    seat = sit_down(board, session)
+    connection = sit_down(board, session)
     WorkflowBoard(board).mark(session.task, session.run, session.agent, Phase.FETCHED)
-    return session, seat
+    return session, connection
 
 
-def guest(board: Blackboard, name: str = "guest", hierarchy: Hierarchy = Hierarchy.WORKER) -> AgentConnection:
+def external_agent(
+    board: Blackboard, name: str = "external_agent", hierarchy: Hierarchy = Hierarchy.WORKER
+) -> AgentConnection:
     """An agent that came by itself."""
     workflow = WorkflowBoard(board)
     agent = workflow.agent(name) or workflow.register(name, hierarchy=hierarchy, passkey_hash="p")
-    seat = AgentConnection(
-        id=f"seat{next(_NUMBERS)}",
+    connection = AgentConnection(
+        id=f"connection{next(_NUMBERS)}",
         agent=name,
         agent_id=agent.id,
         hierarchy=hierarchy,
@@ -70,4 +74,4 @@ def guest(board: Blackboard, name: str = "guest", hierarchy: Hierarchy = Hierarc
         spawned=False,
         lease_until=LATER,
     )
-    return workflow.take_seat(seat, "token-hash", LATER)
+    return workflow.open_connection(connection, "token-hash", LATER)

@@ -1,4 +1,4 @@
-"""Credentials and seats: once, for one run, and by one instance at a time."""
+"""Credentials and connections: once, for one run, and by one instance at a time."""
 
 import threading
 from collections.abc import Callable
@@ -13,8 +13,8 @@ from genba.domain.errors import NotFoundError, StateConflictError
 from genba.domain.fleet.records import Purpose, SegmentEnd, WaitsFor
 from genba.domain.workflow.actions import AgentConnection, ExitReason, Hierarchy, Phase
 from genba.testing.conformance import a_verification
+from tests.blackboard.connecting import LATER, LONG_AGO, begin, connection_for, external_agent, sit_down
 from tests.blackboard.fleets import go_on
-from tests.blackboard.seating import LATER, LONG_AGO, begin, guest, seat_for, sit_down
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def workflow(board: Blackboard) -> WorkflowBoard:
     return WorkflowBoard(board)
 
 
-def test_a_credential_is_good_for_one_seat_of_its_run(board: Blackboard, workflow: WorkflowBoard) -> None:
+def test_a_credential_is_good_for_one_connection_of_its_run(board: Blackboard, workflow: WorkflowBoard) -> None:
     session = begin(board)
     workflow.issue("c1", session.run, "hash", LATER)
     found = workflow.credential("c1")
@@ -30,21 +30,26 @@ def test_a_credential_is_good_for_one_seat_of_its_run(board: Blackboard, workflo
     assert (found.run, found.agent, found.task, found.secret_hash) == (session.run, "writer", session.task, "hash")
     assert found.is_good(LONG_AGO)
 
-    wanted = seat_for(board, session)
-    seat = workflow.take_seat(wanted, "t", LATER, "c1")
-    assert (seat.run, seat.task, seat.agent, seat.status) == (session.run, session.task, "writer", "active")
-    assert workflow.take_seat(wanted, "t", LATER, "c1") == seat
+    wanted = connection_for(board, session)
+    connection = workflow.open_connection(wanted, "t", LATER, "c1")
+    assert (connection.run, connection.task, connection.agent, connection.status) == (
+        session.run,
+        session.task,
+        "writer",
+        "active",
+    )
+    assert workflow.open_connection(wanted, "t", LATER, "c1") == connection
     used = workflow.credential("c1")
     assert used is not None
     assert not used.is_good(LONG_AGO)
     with pytest.raises(StateConflictError, match="good no more"):
-        workflow.take_seat(seat_for(board, session), "t2", LATER, "c1")
-    known = workflow.seat(seat.id)
+        workflow.open_connection(connection_for(board, session), "t2", LATER, "c1")
+    known = workflow.connection(connection.id)
     assert known is not None
     assert (known.token_hash, known.is_good(LONG_AGO)) == ("t", True)
 
 
-def test_of_two_who_come_with_one_credential_one_is_seated(
+def test_of_two_who_come_with_one_credential_one_is_connected(
     board: Blackboard, open_board: Callable[..., Blackboard]
 ) -> None:
     session = begin(board)
@@ -55,10 +60,10 @@ def test_of_two_who_come_with_one_credential_one_is_seated(
     others = [open_board() for _ in range(4)]
 
     def come(other: Blackboard) -> None:
-        seat = seat_for(other, session)
+        connection = connection_for(other, session)
         line.wait()
         try:
-            won.append(WorkflowBoard(other).take_seat(seat, "t", LATER, "c1"))
+            won.append(WorkflowBoard(other).open_connection(connection, "t", LATER, "c1"))
         except StateConflictError as error:
             lost.append(error)
 
@@ -70,94 +75,96 @@ def test_of_two_who_come_with_one_credential_one_is_seated(
     assert (len(won), len(lost)) == (1, 3)
 
 
-def test_a_credential_that_is_expired_revoked_or_of_another_run_seats_nobody(
+def test_a_credential_that_is_expired_revoked_or_of_another_run_connections_nobody(
     board: Blackboard, workflow: WorkflowBoard
 ) -> None:
     session, other = begin(board), begin(board, agent="painter")
     workflow.issue("old", session.run, "hash", LONG_AGO)
     workflow.issue("gone", other.run, "hash", LATER)
     workflow.issue("new", other.run, "hash", LATER)
-    for seat, credential in (
-        (seat_for(board, session), "old"),
-        (seat_for(board, session), ""),
-        (seat_for(board, session), "nothing"),
-        (seat_for(board, session), "new"),
-        (seat_for(board, other), "gone"),
+    for connection, credential in (
+        (connection_for(board, session), "old"),
+        (connection_for(board, session), ""),
+        (connection_for(board, session), "nothing"),
+        (connection_for(board, session), "new"),
+        (connection_for(board, other), "gone"),
     ):
         with pytest.raises(StateConflictError):
-            workflow.take_seat(seat, "t", LATER, credential)
-        assert workflow.seat(seat.id) is None
-    assert workflow.take_seat(seat_for(board, other), "t", LATER, "new").agent == "painter"
+            workflow.open_connection(connection, "t", LATER, credential)
+        assert workflow.connection(connection.id) is None
+    assert workflow.open_connection(connection_for(board, other), "t", LATER, "new").agent == "painter"
     assert workflow.credential("nothing") is None
     with pytest.raises(NotFoundError):
         workflow.issue("x", "no-such-run", "h", LATER)
 
 
-def test_a_run_has_one_seat_and_the_newer_one_counts(board: Blackboard, workflow: WorkflowBoard) -> None:
+def test_a_run_has_one_connection_and_the_newer_one_counts(board: Blackboard, workflow: WorkflowBoard) -> None:
     session = begin(board)
     first = sit_down(board, session)
     second = sit_down(board, session)
-    known, newer = workflow.seat(first.id), workflow.seat(second.id)
+    known, newer = workflow.connection(first.id), workflow.connection(second.id)
     assert known is not None
     assert newer is not None
-    assert (known.seat.status, newer.seat.status) == ("closed", "active")
+    assert (known.connection.status, newer.connection.status) == ("closed", "active")
     assert workflow.snapshot(first.id).ending is ExitReason.TAKEN
 
 
-def test_nobody_is_seated_for_a_run_that_has_ended(board: Blackboard, workflow: WorkflowBoard) -> None:
+def test_nobody_is_connected_for_a_run_that_has_ended(board: Blackboard, workflow: WorkflowBoard) -> None:
     session = begin(board)
     workflow.issue("c1", session.run, "hash", LATER)
     FleetBoard(board).end_part(SegmentEnd(run=session.run, part=1, outcome="failed"))
     with pytest.raises(StateConflictError, match="has ended"):
-        workflow.take_seat(seat_for(board, session), "t", LATER, "c1")
+        workflow.open_connection(connection_for(board, session), "t", LATER, "c1")
 
 
-def test_what_an_instance_is_follows_from_its_session_and_what_a_guest_is_from_its_agent(
+def test_what_an_instance_is_follows_from_its_session_and_what_an_external_agent_is_from_its_agent(
     board: Blackboard, workflow: WorkflowBoard
 ) -> None:
     managing = sit_down(board, begin(board, Purpose.MANAGE))
     assert managing.hierarchy is Hierarchy.MANAGER
-    assert guest(board, "boss", Hierarchy.MANAGER).hierarchy is Hierarchy.MANAGER
-    assert guest(board, "hand").hierarchy is Hierarchy.WORKER
+    assert external_agent(board, "boss", Hierarchy.MANAGER).hierarchy is Hierarchy.MANAGER
+    assert external_agent(board, "hand").hierarchy is Hierarchy.WORKER
 
 
-def test_a_guest_is_bound_to_a_session_and_leaves_it_again(board: Blackboard, workflow: WorkflowBoard) -> None:
-    seat, session = guest(board), begin(board, agent="guest")
-    bound = workflow.bind(seat.id, session.run, session.task)
+def test_an_external_agent_is_bound_to_a_session_and_leaves_it_again(
+    board: Blackboard, workflow: WorkflowBoard
+) -> None:
+    connection, session = external_agent(board), begin(board, agent="external_agent")
+    bound = workflow.bind(connection.id, session.run, session.task)
     assert (bound.run, bound.task) == (session.run, session.task)
-    assert workflow.bind(seat.id, session.run, session.task) == bound
+    assert workflow.bind(connection.id, session.run, session.task) == bound
 
-    other = guest(board)
+    other = external_agent(board)
     workflow.bind(other.id, session.run, session.task)
-    before = workflow.seat(seat.id)
+    before = workflow.connection(connection.id)
     assert before is not None
-    assert before.seat.status == "closed"
+    assert before.connection.status == "closed"
     with pytest.raises(StateConflictError):
-        workflow.bind(seat.id, session.run, session.task)
+        workflow.bind(connection.id, session.run, session.task)
     with pytest.raises(StateConflictError, match="works on"):
         workflow.bind(other.id, session.run, session.task + 1)
 
-    workflow.send_home(other.id, ExitReason.NO_PROGRESS)
+    workflow.stop_instance(other.id, ExitReason.NO_PROGRESS)
     free = workflow.unbind(other.id)
     assert (free.run, free.task, free.status) == ("", None, "active")
     assert workflow.unbind(other.id) == free
     assert workflow.snapshot(other.id).ending is None
 
 
-def test_whoever_leaves_closes_every_seat_of_the_run_and_takes_its_credential_back(
+def test_whoever_leaves_closes_every_connection_of_the_run_and_takes_its_credential_back(
     board: Blackboard, workflow: WorkflowBoard
 ) -> None:
     session = begin(board)
-    seat = sit_down(board, session)
+    connection = sit_down(board, session)
     workflow.issue("next", session.run, "hash", LATER)
     for _ in range(2):
         workflow.leave(session.run, "its process ended")
-    known, credential = workflow.seat(seat.id), workflow.credential("next")
+    known, credential = workflow.connection(connection.id), workflow.credential("next")
     assert known is not None
     assert credential is not None
-    assert (known.seat.status, known.seat.closed) == ("closed", "its process ended")
+    assert (known.connection.status, known.connection.closed) == ("closed", "its process ended")
     assert credential.revoked_at
-    assert workflow.snapshot(seat.id).ending is ExitReason.REVOKED
+    assert workflow.snapshot(connection.id).ending is ExitReason.REVOKED
 
 
 @pytest.mark.parametrize("end", [{"outcome": "failed"}, {"waits_for": WaitsFor.RESUME}], ids=["ended", "waiting"])
@@ -165,56 +172,58 @@ def test_no_instance_outlives_its_part_however_that_ended(
     board: Blackboard, workflow: WorkflowBoard, end: dict[str, str]
 ) -> None:
     session = begin(board)
-    seat = sit_down(board, session)
+    connection = sit_down(board, session)
     workflow.issue("next", session.run, "hash", LATER)
 
     FleetBoard(board).end_part(SegmentEnd(run=session.run, part=1, **end))  # type: ignore[arg-type]
 
-    known, credential = workflow.seat(seat.id), workflow.credential("next")
+    known, credential = workflow.connection(connection.id), workflow.credential("next")
     assert known is not None
     assert credential is not None
-    assert (known.seat.status, known.seat.closed) == ("closed", "its part is over")
+    assert (known.connection.status, known.connection.closed) == ("closed", "its part is over")
     assert credential.revoked_at
 
 
-def test_a_guest_keeps_its_seat_when_its_part_is_over(board: Blackboard, workflow: WorkflowBoard) -> None:
-    seat, session = guest(board), begin(board, agent="guest")
-    workflow.bind(seat.id, session.run, session.task)
+def test_an_external_agent_keeps_its_connection_when_its_part_is_over(
+    board: Blackboard, workflow: WorkflowBoard
+) -> None:
+    connection, session = external_agent(board), begin(board, agent="external_agent")
+    workflow.bind(connection.id, session.run, session.task)
 
     FleetBoard(board).end_part(SegmentEnd(run=session.run, part=1, outcome="failed"))
 
-    known = workflow.seat(seat.id)
+    known = workflow.connection(connection.id)
     assert known is not None
-    assert known.seat.status == "active"
+    assert known.connection.status == "active"
 
 
 def test_signs_of_life_are_kept_and_whoever_gives_none_is_found(board: Blackboard, workflow: WorkflowBoard) -> None:
-    seat = guest(board)
+    connection = external_agent(board)
     assert workflow.expired() == ()
-    workflow.beat({seat.id: (LONG_AGO, 7, "wait"), "nobody": (LATER, 1, "")})
-    known = workflow.seat(seat.id)
+    workflow.beat({connection.id: (LONG_AGO, 7, "wait"), "nobody": (LATER, 1, "")})
+    known = workflow.connection(connection.id)
     assert known is not None
-    assert (known.calls, known.last_action, known.seat.lease_until) == (7, "wait", LONG_AGO)
-    assert [one.id for one in workflow.expired()] == [seat.id]
-    workflow.close_seat(seat.id, "it was silent")
-    workflow.close_seat(seat.id, "again")
+    assert (known.calls, known.last_action, known.connection.lease_until) == (7, "wait", LONG_AGO)
+    assert [one.id for one in workflow.expired()] == [connection.id]
+    workflow.close_connection(connection.id, "it was silent")
+    workflow.close_connection(connection.id, "again")
     assert workflow.expired() == ()
-    closed = workflow.seat(seat.id)
+    closed = workflow.connection(connection.id)
     assert closed is not None
-    assert closed.seat.closed == "it was silent"
+    assert closed.connection.closed == "it was silent"
 
 
-def test_a_seat_of_another_project_is_not_there(board: Blackboard, open_board: Callable[..., Blackboard]) -> None:
+def test_a_connection_of_another_project_is_not_there(board: Blackboard, open_board: Callable[..., Blackboard]) -> None:
     if not board.store.on_postgres:
         pytest.skip("an SQLite file belongs to one project")
     session = begin(board)
-    seat = sit_down(board, session)
+    connection = sit_down(board, session)
     WorkflowBoard(board).issue("mine", session.run, "h", LATER)
     other = WorkflowBoard(open_board("another project"))
-    assert other.seat(seat.id) is None
+    assert other.connection(connection.id) is None
     assert other.credential("mine") is None
     with pytest.raises(NotFoundError):
-        other.snapshot(seat.id)
+        other.snapshot(connection.id)
     with pytest.raises(NotFoundError):
         other.standing(session.run)
 
@@ -223,25 +232,25 @@ class TestStanding:
     def test_nobody_was_there(self, board: Blackboard, workflow: WorkflowBoard) -> None:
         session = begin(board)
         workflow.issue("c", session.run, "h", LATER)
-        assert not workflow.standing(session.run).seated
+        assert not workflow.standing(session.run).connected
 
     def test_somebody_was_there_whether_or_not_it_has_left(self, board: Blackboard, workflow: WorkflowBoard) -> None:
         session = begin(board)
-        seat = sit_down(board, session)
-        workflow.beat({seat.id: (LATER, 3, "execute_subtask")})
+        connection = sit_down(board, session)
+        workflow.beat({connection.id: (LATER, 3, "execute_subtask")})
         for _ in range(2):
             standing = workflow.standing(session.run)
-            assert (standing.seated, standing.calls, standing.last_action) == (True, 3, "execute_subtask")
-            assert [standing.completed, standing.blocked, standing.parked, standing.refused] == [False, "", "", ""]
+            assert (standing.connected, standing.calls, standing.last_action) == (True, 3, "execute_subtask")
+            assert [standing.completed, standing.blocked, standing.suspended, standing.refused] == [False, "", "", ""]
             workflow.leave(session.run, "it ended")
         workflow.issue("next", session.run, "h", LATER)
-        assert not workflow.standing(session.run).seated
+        assert not workflow.standing(session.run).connected
 
     @pytest.mark.parametrize(
         ("reason", "said", "field", "told"),
         [
             (ExitReason.BLOCKED, "which colour?", "blocked", "which colour?"),
-            (ExitReason.PARKED, "", "parked", "others carry out the parts of its task"),
+            (ExitReason.SUSPENDED, "", "suspended", "others carry out the parts of its task"),
             (ExitReason.NO_PROGRESS, "", "refused", "it asked again and again, and nothing changed"),
             (ExitReason.CANCELLED, "", "refused", "its task was cancelled"),
             (ExitReason.PAUSED, "", "", ""),
@@ -251,13 +260,13 @@ class TestStanding:
         self, board: Blackboard, workflow: WorkflowBoard, reason: ExitReason, said: str, field: str, told: str
     ) -> None:
         session = begin(board)
-        seat = sit_down(board, session)
-        workflow.send_home(seat.id, reason, said)
-        workflow.send_home(seat.id, ExitReason.TAKEN, "another")
+        connection = sit_down(board, session)
+        workflow.stop_instance(connection.id, reason, said)
+        workflow.stop_instance(connection.id, ExitReason.TAKEN, "another")
         standing = workflow.standing(session.run)
-        found = {name: getattr(standing, name) for name in ("blocked", "parked", "refused")}
+        found = {name: getattr(standing, name) for name in ("blocked", "suspended", "refused")}
         assert {name: words for name, words in found.items() if words} == ({field: told} if field else {})
-        assert workflow.snapshot(seat.id).ending is reason
+        assert workflow.snapshot(connection.id).ending is reason
 
         again = sit_down(board, session)
         assert not workflow.standing(session.run).blocked
@@ -268,19 +277,19 @@ def test_what_an_instance_did_in_an_earlier_part_says_nothing_of_the_next(
     board: Blackboard, workflow: WorkflowBoard
 ) -> None:
     fleet, session = FleetBoard(board), begin(board)
-    seat = sit_down(board, session)
+    connection = sit_down(board, session)
     board.record_verification(session.task, session.run, a_verification("c1"))
     workflow.mark(session.task, session.run, "writer", Phase.COMPLETED)
-    workflow.send_home(seat.id, ExitReason.BLOCKED, "which?")
+    workflow.stop_instance(connection.id, ExitReason.BLOCKED, "which?")
     before = workflow.standing(session.run)
-    assert (before.completed, before.blocked, before.seated) == (True, "which?", True)
+    assert (before.completed, before.blocked, before.connected) == (True, "which?", True)
 
     fleet.end_part(SegmentEnd(run=session.run, part=1, waits_for=WaitsFor.RESUME))
     fleet.continue_(go_on(fleet.session(session.run)), executor="here")
     after = workflow.standing(session.run)
-    assert (after.completed, after.blocked, after.seated) == (False, "", False)
+    assert (after.completed, after.blocked, after.connected) == (False, "", False)
     sit_down(board, session)
-    assert workflow.standing(session.run).seated
+    assert workflow.standing(session.run).connected
 
 
 def test_an_instance_that_comes_after_the_work_was_verified_has_something_left_to_do(
@@ -297,14 +306,14 @@ def test_an_instance_that_comes_after_the_work_was_verified_has_something_left_t
     assert workflow.snapshot(again.id).phase is Phase.COMPLETED
 
 
-def test_a_passkey_that_was_changed_while_somebody_came_with_it_seats_nobody(
+def test_a_passkey_that_was_changed_while_somebody_came_with_it_connections_nobody(
     board: Blackboard, workflow: WorkflowBoard
 ) -> None:
-    seat = msgspec.structs.replace(guest(board), id="late")
-    workflow.set_passkey(seat.agent_id, "new")
+    connection = msgspec.structs.replace(external_agent(board), id="late")
+    workflow.set_passkey(connection.agent_id, "new")
 
     with pytest.raises(StateConflictError, match="passkey is good no more"):
-        workflow.take_seat(seat, "token-hash", LATER, passkey_hash="p")
+        workflow.open_connection(connection, "token-hash", LATER, passkey_hash="p")
 
-    assert workflow.seat("late") is None
-    assert workflow.take_seat(seat, "token-hash", LATER, passkey_hash="new").status == "active"
+    assert workflow.connection("late") is None
+    assert workflow.open_connection(connection, "token-hash", LATER, passkey_hash="new").status == "active"

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from tests import preloaded
-from tests.chaos.ground import Asked, Ground, guest_of
+from tests.chaos.ground import Asked, Ground, external_agent_of
 from tests.chaos.plan import Part
 from tests.fleet.chaos import end
 from tests.preloaded import GENBA, ordinary_environment
@@ -25,11 +25,11 @@ _ENDS = (0, 1, 5)
 
 
 class Guests:
-    """The server and all guests of a round. Whoever of them is gone too early comes again."""
+    """The server and all external agents of a round. Whoever of them is gone too early comes again."""
 
     def __init__(self, ground: Ground) -> None:
         self.ground = ground
-        self.parts = [part for part in ground.plan.parts if guest_of(part)]
+        self.parts = [part for part in ground.plan.parts if external_agent_of(part)]
         self.server: subprocess.Popen[bytes] | None = None
         self.port = 0
         self._keys: dict[int, dict[str, str]] = {}
@@ -65,7 +65,7 @@ class Guests:
 
     @property
     def logs(self) -> list[Path]:
-        return [self.ground.home / f"guest-{part.number}.log" for part in self.parts]
+        return [self.ground.home / f"external agent-{part.number}.log" for part in self.parts]
 
     def look_after(self) -> None:
         """Who was killed comes again; who has left with nothing more to do stays away.
@@ -110,7 +110,7 @@ class Guests:
             try:
                 process.wait(10)
             except subprocess.TimeoutExpired:
-                self.problems.append(f"the guest of #{number} does not leave, and everything has its end")
+                self.problems.append(f"the external agent of #{number} does not leave, and everything has its end")
                 process.kill()
                 process.wait()
         if self.server is not None:
@@ -128,7 +128,7 @@ class Guests:
             )
 
     def _registered(self, part: Part) -> dict[str, str]:
-        words = [str(GENBA), "agent", "register", guest_of(part), "--json"]
+        words = [str(GENBA), "agent", "register", external_agent_of(part), "--json"]
         environment = {**ordinary_environment(), **self.ground.environment}
         done = preloaded.run(words, cwd=self.ground.root, env=environment, timeout=60)
         assert done.returncode == 0, done.stderr
@@ -142,7 +142,7 @@ class Guests:
     def _enter(self, number: int) -> None:
         own = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
         environment = {**own, "PYTHONPATH": str(self.ground.home / "cast"), **self._keys[number]}
-        with (self.ground.home / f"guest-{number}.log").open("ab") as log:
+        with (self.ground.home / f"external agent-{number}.log").open("ab") as log:
             self._here[number] = subprocess.Popen(
                 [*_PYTHON, str(self.ground.home), str(number)],
                 cwd=self.ground.home,

@@ -1,4 +1,4 @@
-"""Guests: agents that come by themselves, on real working trees, beside a fleet that lands what they made."""
+"""External agents: agents that come by themselves, on real working trees, beside a fleet that lands what they made."""
 
 import asyncio
 import os
@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from genba.application.project.agent_registration import register
-from genba.application.workflow.external_agents import GuestDesk
+from genba.application.workflow.external_agents import ExternalAgentVerifier
 from genba.application.workflow.service import open_service
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.blackboard.workflow.workflow_board import WorkflowBoard
@@ -20,7 +20,7 @@ from genba.domain.goals.goal import FileExists, Goal
 from genba.domain.tasks.task import TaskDraft, TaskStatus
 from genba.domain.workflow.actions import ActionKind, AgentConnection, ErrorCode, Hierarchy, SubtaskDraft, WorkflowError
 from genba.wiring import ProjectContext
-from tests.doubles.workflow_conformance import GuestDeskSuite
+from tests.doubles.workflow_conformance import ExternalAgentSuite
 from tests.fleet.yard import Yard
 from tests.project import TESTER
 
@@ -28,35 +28,35 @@ HELLO: tuple[Goal, ...] = (FileExists(path="hello.txt"),)
 
 
 class Guests:
-    """A project that guests come to, with the service in this process."""
+    """A project that external agents come to, with the service in this process."""
 
     def __init__(self, yard: Yard, context: ProjectContext) -> None:
         self.yard = yard
         self.context = context
         self.service: WorkflowService = open_service(context)
-        self.desk = GuestDesk(context)
+        self.desk = ExternalAgentVerifier(context)
         self.fleet = FleetBoard(context.board())
-        self._seats = 0
+        self._connections = 0
 
     async def comes(self, name: str = "visitor", **more: Any) -> Caller:
         welcome = await asyncio.to_thread(register, self.context, name, **more)
-        seated = await self.service.authenticate(
+        connected = await self.service.authenticate(
             Caller(), agent_id=welcome.agent.id, passkey=welcome.passkey, project_id=welcome.project
         )
-        return Caller(token=seated.session_token)
+        return Caller(token=connected.session_token)
 
-    async def seated(self) -> AgentConnection:
-        raise NotImplementedError("guests are never started by Genba")
+    async def connected(self) -> AgentConnection:
+        raise NotImplementedError("external agents are never started by Genba")
 
-    async def step(self, seat: AgentConnection) -> int:
-        raise NotImplementedError("guests are never started by Genba")
+    async def step(self, connection: AgentConnection) -> int:
+        raise NotImplementedError("external agents are never started by Genba")
 
-    async def guest(self) -> AgentConnection:
-        self._seats += 1
-        name = f"guest-{self._seats}"
+    async def external_agent(self) -> AgentConnection:
+        self._connections += 1
+        name = f"external agent-{self._connections}"
         agent = WorkflowBoard(self.context.board()).register(name)
         return AgentConnection(
-            id=f"seat{self._seats}",
+            id=f"connection{self._connections}",
             agent=name,
             agent_id=agent.id,
             hierarchy=Hierarchy.WORKER,
@@ -67,8 +67,8 @@ class Guests:
     async def open_task(self) -> int:
         return self.context.board().add(TaskDraft(title="Say hello", goals=HELLO), TESTER).number
 
-    async def work(self, seat: AgentConnection, number: int, good: bool) -> None:  # noqa: ARG002  (the suite's)
-        place = await self.desk.place(seat)
+    async def work(self, connection: AgentConnection, number: int, good: bool) -> None:  # noqa: ARG002  (the suite's)
+        place = await self.desk.place(connection)
         self.commit(place.path, "hello.txt" if good else "other.txt")
 
     def commit(self, tree: str, name: str, text: str = "hello\n") -> None:
@@ -82,18 +82,18 @@ async def room(small_yard: Yard) -> AsyncIterator[Guests]:
     small_yard.agent()
     small_yard.set(verification={"walls": False})
     context = await ProjectContext.find(small_yard.project.root)
-    guests = Guests(small_yard, context)
-    yield guests
-    await guests.service.settle()
-    guests.service.close()
+    external_agents = Guests(small_yard, context)
+    yield external_agents
+    await external_agents.service.settle()
+    external_agents.service.close()
     context.close()
 
 
-class TestTheDeskOfGuests(GuestDeskSuite):
+class TestExternalAgentVerifier(ExternalAgentSuite):
     """The same suite as the double."""
 
 
-async def test_a_guest_goes_through_the_whole_flow_and_the_fleet_lands_its_work(room: Guests) -> None:
+async def test_an_external_agent_goes_through_the_whole_flow_and_the_fleet_lands_its_work(room: Guests) -> None:
     number = await room.open_task()
     caller, service = await room.comes(), room.service
     assert (await service.get_next_action(caller)).action is ActionKind.GET_TASK
@@ -137,12 +137,14 @@ async def test_what_is_not_committed_does_not_count(room: Guests) -> None:
     assert not (await room.service.report_completed(caller)).verified
 
 
-async def test_a_guest_whose_work_conflicts_is_not_asked_and_its_task_is_free_for_others(room: Guests) -> None:
+async def test_an_external_agent_whose_work_conflicts_is_not_asked_and_its_task_is_free_for_others(
+    room: Guests,
+) -> None:
     number = await room.open_task()
     caller = await room.comes()
     await room.service.get_next_action(caller)
     brief = await room.service.get_my_task(caller)
-    room.commit(brief.path, "hello.txt", "from a guest\n")
+    room.commit(brief.path, "hello.txt", "from an external agent\n")
     assert (await room.service.report_completed(caller)).verified
     room.yard.project.write("hello.txt", "from a person\n")
     room.yard.project.commit("Say hello myself")
@@ -158,7 +160,9 @@ async def test_a_guest_whose_work_conflicts_is_not_asked_and_its_task_is_free_fo
     assert "came by itself" in room.fleet.sessions(number)[0].reason
 
 
-async def test_a_guest_that_logs_out_without_a_result_gives_its_task_back_and_keeps_its_commits(room: Guests) -> None:
+async def test_an_external_agent_that_logs_out_without_a_result_gives_its_task_back_and_keeps_its_commits(
+    room: Guests,
+) -> None:
     number = await room.open_task()
     caller = await room.comes()
     await room.service.get_next_action(caller)
@@ -174,14 +178,14 @@ async def test_a_guest_that_logs_out_without_a_result_gives_its_task_back_and_ke
     assert refused.value.code is ErrorCode.NOT_AUTHENTICATED
 
 
-async def test_a_fleet_takes_over_from_a_guest_that_has_left_without_a_word(room: Guests) -> None:
+async def test_a_fleet_takes_over_from_an_external_agent_that_has_left_without_a_word(room: Guests) -> None:
     number = await room.open_task()
     caller = await room.comes()
     await room.service.get_next_action(caller)
     brief = await room.service.get_my_task(caller)
     room.commit(brief.path, "half.txt")
     with room.fleet.store.engine.begin() as connection:  # a long time passes
-        for table, columns in (("seats", ("lease_until", "heartbeat_at")), ("sessions", ("heartbeat_at",))):
+        for table, columns in (("agent_connections", ("lease_until", "heartbeat_at")), ("sessions", ("heartbeat_at",))):
             message = ", ".join(f"{column} = '2020-01-01T00:00:00.000000Z'" for column in columns)
             connection.exec_driver_sql(f"UPDATE {table} SET {message}")
     room.yard.agent(script="echo hello > hello.txt")
@@ -194,7 +198,7 @@ async def test_a_fleet_takes_over_from_a_guest_that_has_left_without_a_word(room
     assert [session.agent for session in room.fleet.sessions(number)] == ["visitor", "worker"]
 
 
-async def test_a_guest_that_manages_has_the_fleet_work_and_never_works_itself(room: Guests) -> None:
+async def test_an_external_agent_that_manages_has_the_fleet_work_and_never_works_itself(room: Guests) -> None:
     board = room.context.board()
     number = board.add(TaskDraft(title="Greet everybody", assignee="boss"), TESTER).number
     caller, service = await room.comes("boss", manager=True), room.service
@@ -237,7 +241,7 @@ async def test_the_steps_of_a_plan_are_not_listed_as_tasks_that_somebody_could_t
     assert "greet  · step of #1" in steps
 
 
-async def test_a_fleet_that_ends_when_there_is_nothing_to_do_does_not_wait_for_guests(room: Guests) -> None:
+async def test_a_fleet_that_ends_when_there_is_nothing_to_do_does_not_wait_for_external_agents(room: Guests) -> None:
     await room.open_task()
     caller = await room.comes()
     await room.service.get_next_action(caller)
@@ -247,7 +251,7 @@ async def test_a_fleet_that_ends_when_there_is_nothing_to_do_does_not_wait_for_g
     assert "#1 is in the hands of visitor, who came by itself" in result.err
 
 
-async def test_a_guest_without_a_task_is_told_how_to_get_one(room: Guests) -> None:
+async def test_an_external_agent_without_a_task_is_told_how_to_get_one(room: Guests) -> None:
     await room.open_task()
     caller = await room.comes()
 
