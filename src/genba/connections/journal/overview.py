@@ -123,7 +123,7 @@ class JournalOverview:
         self._read = 0
         self._facts = SessionFacts()
         self._turns: deque[_Turn] = deque(maxlen=_MOST_ITERATIONS)
-        self._gates: deque[EgressLine] = deque(maxlen=_MOST_GATES)
+        self._gates: deque[EgressLine] = deque(maxlen=_MAX_EGRESS)
         self._tools: Counter[str] = Counter()
         self._total = 0
         self._spent = [0, 0, 0.0, 0.0]

@@ -217,7 +217,7 @@ def _journal_of(folder: Path) -> Path | None:
 
 def _files(
     context: ProjectContext, runs: dict[str, SessionLeftovers], before: datetime, staying: set[str]
-) -> Iterator[Piece]:
+) -> Iterator[Candidate]:
     """Journals, the folders of runs, and the logs of goals."""
     layout = context.layout
     for folder in sorted((layout.own / "runs").glob("*")):
