@@ -20,6 +20,7 @@ from genba.connections.agents.catalogue import ADAPTERS, adapter_class
 from genba.connections.agents.cli_tools.claude_code import ClaudeCodeSettings
 from genba.connections.agents.cli_tools.codex import CodexSettings
 from genba.connections.agents.cli_tools.opencode import OpenCodeSettings
+from genba.connections.agents.command_line import CommandLineAdapter
 from genba.connections.agents.custom import CustomSettings, ReplyFile
 from genba.connections.agents.scripted import Script
 from genba.definitions.agent.agent_json import AgentFile, Parameter
@@ -49,7 +50,7 @@ from genba.domain.tasks.statuses import RULES
 from genba.domain.tasks.task import ActorKind, BlockerKind, Priority, TaskStatus
 from genba.entrypoints.cli.commands import COMMANDS, cli
 from genba.entrypoints.cli.work.run_command import exit_code
-from genba.execution.run import RunResult
+from genba.execution.run_values import RunResult
 from genba.execution.verification.policy import EXPECTED, MAY_CHANGE, TYPE_RULES
 from genba.judgement.verification.paths import PROTECTED
 from genba.wiring import adapter_files
@@ -458,6 +459,7 @@ def models_as_table() -> str:
     adapters = []
     for name, more in MODELS.values():
         kind = adapter_class(name)
+        assert issubclass(kind, CommandLineAdapter)
         adapters.append(kind(msgspec.convert({"type": name, **more}, kind.settings_type), ROOT))
     rows = [f"| name | {' | '.join(MODELS)} |", "|---" * (len(MODELS) + 1) + "|"]
     for model in ("opus", "sonnet", "haiku"):
@@ -474,6 +476,7 @@ def test_every_adapter_is_told_with_the_command_that_installs_it() -> None:
     for name in ADAPTERS:
         assert f"| `{name}` |" in result
     for kind in (adapter_class(name) for name in ("claude-code", "codex", "opencode")):
+        assert issubclass(kind, CommandLineAdapter)
         assert f"| `{kind.binary}` | `{kind.install}` |" in result
     assert all(f"`{name}`" in result for name in KNOWN)
 

@@ -19,7 +19,8 @@ from genba.domain.sessions.replies import Ask, Reply, Usage
 from genba.domain.sessions.workspaces import MergeResult, MergeStatus
 from genba.domain.tracker.issues import Issue
 from genba.execution.loop.resume import read_resumption
-from genba.execution.run import Run, RunPlan, RunResult
+from genba.execution.run_values import RunPlan, RunResult
+from genba.execution.session import Session
 from genba.testing.doubles import (
     ManualClock,
     MemoryJournal,
@@ -30,7 +31,7 @@ from genba.testing.doubles import (
     ScriptedChecks,
     facts,
 )
-from tests.doubles.worlds import world_of_doubles
+from tests.doubles.sessions import session_context
 
 
 class Table:
@@ -47,7 +48,7 @@ class Table:
         self.checks = ScriptedChecks({})
 
     async def run(self, **parameters: Any) -> RunResult:
-        world = world_of_doubles(
+        context = session_context(
             self.agent,
             trees=self.trees,
             repository=self.repository,
@@ -57,7 +58,7 @@ class Table:
             clock=self.clock,
         )
         plan = RunPlan(run="run-1", definition=self.definition, parameters=parameters)
-        result = await Run(plan, world, lambda _schema, _value: True).execute()
+        result = await Session(plan, context).execute()
         self.agent.finish()
         return result
 

@@ -19,10 +19,11 @@ from genba.domain.redaction import HIDDEN, Redactor
 from genba.domain.sessions.evidence import CheckResult, CheckStatus
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.sessions.replies import Reply
-from genba.execution.run import Run, RunPlan
+from genba.execution.run_values import RunPlan
+from genba.execution.session import Session
 from genba.judgement.loop.structured_output import last_block
 from genba.testing.doubles import MemoryTrees, ReplyingAgent, ScriptedChecks, facts
-from tests.doubles.worlds import world_of_doubles
+from tests.doubles.sessions import session_context
 
 WORDS = st.sampled_from(["a", "b", "c", "runner", "flow"])
 JSON = st.recursive(
@@ -90,9 +91,9 @@ async def test_no_sequence_of_replies_completes_a_run_whose_checks_fail(
         outcome.append(CheckResult("holds", CheckStatus.PASSED if holds else CheckStatus.FAILED, "no"))
     checks = ScriptedChecks({"holds": outcome})
     trees = MemoryTrees(*[facts(tree=f"t{tree}") for _, _, _, tree in turns])
-    world = world_of_doubles(ReplyingAgent(*replies), trees=trees, checks=checks)
+    context = session_context(ReplyingAgent(*replies), trees=trees, checks=checks)
 
-    result = await Run(RunPlan(run="r", definition=definition, parameters={}), world, lambda _s, _v: True).execute()
+    result = await Session(RunPlan(run="r", definition=definition, parameters={}), context).execute()
 
     assert result.iterations <= definition.file.runner.limits.max_iterations
     if result.outcome is Outcome.COMPLETED:

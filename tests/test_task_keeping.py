@@ -5,7 +5,7 @@ import pytest
 from genba.domain.errors import StateConflictError
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.tasks.task import StatusChange, Task, TaskStatus
-from genba.execution.delivery.task_updates import TaskKeeper
+from genba.execution.delivery.task_updates import TaskContext, TaskKeeper
 from genba.testing.doubles import MemoryJournal, MemoryLedger
 
 
@@ -18,7 +18,16 @@ class CutOff(MemoryLedger):
 
 
 def keeper(ledger: MemoryLedger) -> TaskKeeper:
-    return TaskKeeper(ledger, MemoryJournal(), 1, "worker-1", "worker")
+    context = TaskContext(
+        ledger=ledger,
+        host="here",
+        is_branch_held=lambda _branch: False,
+        stages={},
+        knows_agent=lambda _name: True,
+        reviewer="reviewer",
+        review_rounds=3,
+    )
+    return context.keeper(MemoryJournal(), 1, "worker-1", "worker")
 
 
 async def test_what_was_done_and_not_heard_of_is_no_refusal() -> None:

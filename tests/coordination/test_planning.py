@@ -15,7 +15,7 @@ from genba.domain.goals.goal import FileExists, TestsPass
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.sessions.replies import Usage
 from genba.domain.tasks.task import StatusChange, Task, TaskDraft, TaskStatus
-from genba.execution.run import RunResult
+from genba.execution.run_values import RunResult
 from tests.blackboard.acting import HUMAN, ORCHESTRATOR
 
 SETTINGS = DecomposeSettings(max_parts=3)

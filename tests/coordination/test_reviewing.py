@@ -17,7 +17,7 @@ from genba.domain.sessions.evidence import CheckResult, CheckStatus
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.sessions.replies import Usage
 from genba.domain.tasks.task import Actor, ActorKind, Blocker, BlockerKind, StatusChange, TaskDraft, TaskStatus
-from genba.execution.run import RunResult
+from genba.execution.run_values import RunResult
 from genba.testing.conformance import a_verification
 from tests.blackboard.acting import HUMAN, ORCHESTRATOR
 

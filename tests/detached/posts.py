@@ -1,4 +1,4 @@
-"""A run whose agent is held by a supervisor, with everything real: a repository, an agent, a nursery."""
+"""A run whose agent is held by a supervisor, with everything real: a repository, an agent, a fork_server."""
 
 import asyncio
 import os
@@ -19,8 +19,9 @@ from genba.domain.events import Event, Notice
 from genba.domain.sessions.outcomes import PermissionMode
 from genba.domain.sessions.replies import Ask, Reply
 from genba.domain.sessions.workspaces import Workspace, WorkspaceRequest
-from genba.execution.run import RunPlan
-from genba.wiring.project.project_context import PreparedRun, ProjectContext, new_run_id
+from genba.execution.run_values import RunPlan
+from genba.wiring.project.project_context import ProjectContext, new_run_id
+from genba.wiring.sessions.session_factory import PreparedSession, standalone_session
 from genba.wiring.sessions.supervisor import detached, fork_server_of, sparing
 from tests.project import Project
 
@@ -39,7 +40,7 @@ class Post:
     """One run, as a worker holds it."""
 
     context: ProjectContext
-    prepared: PreparedRun
+    prepared: PreparedSession
     workspace: Workspace
     fork_server: ForkServerClient
     events: list[Event] = field(default_factory=list)
@@ -125,7 +126,7 @@ async def posted(root: Path, agent: str = "worker", memory: Memory | None = None
     layout = await RepositoryLayout.find(root)
     context = ProjectContext(layout, load_project(layout.top))
     run = memory.run if memory is not None else new_run_id(agent)
-    prepared = context.prepare(RunPlan(run=run, definition=context.registry.load(agent), parameters={}))
+    prepared = standalone_session(context, RunPlan(run=run, definition=context.registry.load(agent), parameters={}))
     if memory is not None:
         return Post(context, prepared, memory.workspace, fork_server_of(layout))
     wanted = WorkspaceRequest(

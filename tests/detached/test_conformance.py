@@ -147,7 +147,7 @@ async def test_errors_of_the_agent_are_those_of_an_agent_in_the_same_process(pro
     turns = [{"rate_limit": 30.0}, {"do": [{"exit": 3}]}, {"expect": "another prompt"}, {"do": [{"sleep": 60}]}]
     project.agent(script={"turns": turns})
     post = await posts()
-    inside = post.prepared.run.world.adapter
+    inside = post.prepared.session.context.agent.adapter
     assert isinstance(inside, ScriptedAdapter)
     for number in (1, 2, 3):
         with pytest.raises(GenbaError) as there:

@@ -23,7 +23,7 @@ from genba.domain.tasks.task import TaskDraft
 from genba.domain.workflow.actions import AgentConnection, ErrorCode, Hierarchy, WorkflowError
 from genba.execution.loop.journal_steps import PlainSteps
 from genba.wiring.project.project_context import ProjectContext
-from genba.wiring.sessions.live_segments import Answering, DressedPart, LiveParts
+from genba.wiring.sessions.live_segments import Answering, LiveSegment, LiveSegments
 from genba.wiring.sessions.provider_pauses import ProviderGate
 from genba.wiring.sessions.supervisor import fork_server_of
 from tests.doubles.workflow_conformance import DeskSuite
@@ -39,12 +39,12 @@ class LiveRoom:
         self.fleet = FleetBoard(context.board())
         watch = Watch(self.fleet, "one", 1, "tests", lambda _event: None)
         gate = ProviderGate(self.fleet, 1.0)
-        accepts = lambda _order: lambda _output: None  # noqa: E731
-        self.parts = LiveParts(context, self.fleet, fork_server_of(context.layout), gate, watch, accepts, None)
+        fork_server = fork_server_of(context.layout)
+        self.parts = LiveSegments(context, self.fleet, fork_server, gate, watch, lambda _order: None, None)
         runs = RunWorkflow(WorkflowBoard(self.fleet.board))
         self.parts.workflow = Answering(runs=runs, socket=Path("nowhere"), language="en", project_id="prj")
         self.desk: WorkVerifier = LiveWorkVerifier(context, self.parts.find, self._landing, patience=0)
-        self.open: list[DressedPart] = []
+        self.open: list[LiveSegment] = []
         self._steps = 0
 
     async def _landing(self, _number: int) -> Landing:
@@ -61,8 +61,8 @@ class LiveRoom:
             order, executor="one", host="here", plan=msgspec.json.encode(plan).decode(), base_branch="main"
         )
         live = await self.parts.prepare(order, self.fleet.session(run), plan, None, PlainSteps())
-        opened = await live.run.opening.open()
-        live.run.workspace, live.run.proof = opened.workspace, live.run.opening.proof
+        ready = await live.session.setup.enter()
+        live.progress.workspace, live.progress.proof = ready.workspace, ready.proof
         self.open.append(live)
         return AgentConnection(
             id="s1",
@@ -90,10 +90,10 @@ class LiveRoom:
     async def work(self, connection: AgentConnection, number: int, good: bool) -> None:
         live = self.parts.find(connection.run)
         assert live is not None
-        assert live.run.workspace is not None
+        assert live.progress.workspace is not None
         name = "whole.txt" if number == connection.task else "step.txt"
         line = f"echo {'good' if good else 'bad'} > {name}; git add -A; git commit -qm work"
-        await asyncio.to_thread(self._run, live.run.workspace.path, line)
+        await asyncio.to_thread(self._run, live.progress.workspace.path, line)
 
     def _run(self, tree: str, line: str) -> None:
         subprocess.run(["sh", "-c", line], cwd=tree, check=True)
@@ -157,8 +157,8 @@ async def test_the_same_commit_is_not_verified_twice(room: LiveRoom) -> None:
     assert first.done
     live = room.parts.find(connection.run)
     assert live is not None
-    assert live.run.proof is not None
-    assert live.run.proof.held == first.commit
+    assert live.progress.proof is not None
+    assert live.progress.proof.held == first.commit
 
 
 async def test_who_was_started_for_a_task_takes_no_other(room: LiveRoom) -> None:

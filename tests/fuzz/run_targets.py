@@ -13,9 +13,10 @@ from genba.definitions.agent.loading import load_definition
 from genba.domain.sessions.evidence import CheckResult, CheckStatus
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.sessions.replies import Reply, Usage
-from genba.execution.run import Run, RunPlan
+from genba.execution.run_values import RunPlan
+from genba.execution.session import Session
 from genba.testing.doubles import MemoryTrees, ReplyingAgent, ScriptedChecks, facts
-from tests.doubles.worlds import world_of_doubles
+from tests.doubles.sessions import session_context
 from tests.fuzz.mutation import as_json, spoilt
 from tests.fuzz.targets import Target, folder
 
@@ -48,9 +49,9 @@ def feed_answers(given: list[tuple[bool, bytes, bool]]) -> None:
         replies.append(Reply(text="done"))
         lines.append(CheckResult("holds", CheckStatus.FAILED, "no"))
     trees = MemoryTrees(*[facts(tree=f"t{number}") for number in range(len(replies))])
-    world = world_of_doubles(ReplyingAgent(*replies), trees=trees, checks=ScriptedChecks({"holds": lines}))
+    context = session_context(ReplyingAgent(*replies), trees=trees, checks=ScriptedChecks({"holds": lines}))
     plan = RunPlan(run="r", definition=_definition(), parameters={})
-    result = asyncio.run(Run(plan, world, lambda _step, _value: True).execute())
+    result = asyncio.run(Session(plan, context).execute())
     assert result.iterations <= MOST
     assert msgspec.json.decode(msgspec.json.encode(result))["outcome"] in list(Outcome)
 

@@ -67,7 +67,7 @@ class ToolPlace:
     @property
     def adapter(self) -> CommandLineAdapter:
         if self._adapter is None:
-            settings_type = self.kind.settings_type  # type: ignore[attr-defined]
+            settings_type = self.kind.settings_type
             settings = msgspec.convert({"type": "tool", **self.settings}, settings_type)
             self._adapter = self.kind(settings, self.folder)
         return self._adapter

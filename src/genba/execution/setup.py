@@ -1,7 +1,8 @@
-"""Opening: everything of a run up to its first question. What is refused here leaves nothing behind."""
+"""Sets a session up, until its first question. What is refused here leaves nothing behind."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,47 +16,70 @@ from genba.domain.sessions.trailers import trailers
 from genba.domain.sessions.workspaces import Workspace, WorkspaceRequest
 from genba.domain.tracker.issues import Issue
 from genba.execution.delivery.issue_updates import IssueKeeper
+from genba.execution.loop.journal_steps import GroundlessSteps
 from genba.execution.run_values import Opened, RunPlan
 from genba.execution.session_context import SessionContext
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from genba.domain.ports import Rework
+    from genba.domain.ports import Rework, Steps
     from genba.domain.tasks.task import Task
     from genba.execution.delivery.task_updates import TaskKeeper
     from genba.execution.verification.policy import BaseRules, Policy, PolicyResolver
     from genba.execution.verification.session_verification import Proof
 
 
-class Opening:
-    """Opens the workspace of a run and takes its task: for the first time, or after another process has died."""
+class ReadySession(msgspec.Struct, frozen=True, kw_only=True):
+    """A session that is set up."""
 
-    def __init__(self, plan: RunPlan, world: SessionContext, issues: IssueKeeper, tasks: TaskKeeper | None) -> None:
+    opened: Opened
+    workspace: Workspace
+    steps: Steps
+    proof: Proof | None
+    """Verifies the work, where a task or the Definition of Done asks for it."""
+
+
+class SessionSetup:
+    """Opens the workspace and takes the task: for the first time, or after another process has died."""
+
+    def __init__(
+        self,
+        plan: RunPlan,
+        context: SessionContext,
+        issues: IssueKeeper,
+        tasks: TaskKeeper | None,
+        claiming: asyncio.Lock,
+    ) -> None:
         self.plan = plan
-        self.world = world
+        self.context = context
         self.definition = plan.definition
         self.settings = plan.definition.file.runner
         self.issues = issues
         self.tasks = tasks
-        self.entered = False
-        """Whether this process has opened the workspace itself."""
-        self.gone: NotFoundError | None = None
-        """Why there is no workspace any more, where one was opened before."""
-        self.proof: Proof | None = None
-        """Verifies the work, where a task or the Definition of Done asks for it."""
+        self.claiming = claiming
+        self._opened_here = False
+        self._proof: Proof | None = None
 
-    async def open(self) -> Opened:
-        """Everything up to the first question: what is refused here leaves nothing behind."""
+    async def enter(self) -> ReadySession:
+        """Open the session, or go on with what another process has opened."""
+        steps = self.context.steps
+        opened = await steps.run("open", self._open, Opened)
+        workspace = opened.workspace
+        if not self._opened_here:
+            workspace, steps = await self._open_again(opened, steps)
+        return ReadySession(opened=opened, workspace=workspace, steps=steps, proof=self._proof)
+
+    async def _open(self) -> Opened:
         resumed = self.plan.workspace is not None
         issue, requirements = await self.issues.read(resumed)
         task = await self.tasks.check(resumed) if self.tasks is not None else await self._read_task()
         await self._check_remote()
         workspace = await self._workspace(issue)
-        gap = await self._claim(workspace, task, fresh=not resumed)
+        self._proof, gap = await self._claim(workspace, task, fresh=not resumed)
         workspace, conflicts = await self._with_what_others_did(workspace, self.plan.gap or gap)
         await self._tell_start(workspace, issue)
-        self.entered = True
+        self._opened_here = True
         return Opened(
             workspace=workspace,
             issue=issue,
@@ -65,29 +89,29 @@ class Opening:
             reviewed=self.tasks.reviewed if self.tasks is not None else "",
         )
 
-    async def open_again(self, opened: Opened) -> Workspace:
-        """Go on where a process has died that had opened all this."""
+    async def _open_again(self, opened: Opened, steps: Steps) -> tuple[Workspace, Steps]:
+        """Go on where a process has died that had opened all this. Without its worktree only delivery is left."""
         workspace = opened.workspace
         if not self.plan.delivered:
             try:
-                workspace = await self.world.trees.reopen(workspace)
+                workspace = await self.context.git.trees.reopen(workspace)
             except NotFoundError as gone:  # who delivered may have taken it away before they died
-                self.gone = gone
+                steps = GroundlessSteps(steps, gone)
             await self.sweep(self.plan.run)
         task = await self.tasks.look() if self.tasks is not None else await self._read_task()
-        await self._claim(workspace, task, fresh=False)
-        self.world.journal.emit(RunResumed(process=self.plan.process, commits=self.plan.commits))
-        return workspace
+        self._proof, _ = await self._claim(workspace, task, fresh=False)
+        self.context.journal.emit(RunResumed(process=self.plan.process, commits=self.plan.commits))
+        return workspace, steps
 
     def _policies(
-        self, rulebook: PolicyResolver, first: BaseRules, base_branch: str
+        self, policies: PolicyResolver, first: BaseRules, base_branch: str
     ) -> Callable[[str], Awaitable[Policy]]:
         """What work over a base is held to now: the goals of the task may be edited, and the base may move."""
         known = {first.base: first}
 
         async def policy_of(base: str) -> Policy:
             if base not in known:
-                known[base] = await rulebook.read(base, base_branch)
+                known[base] = await policies.read(base, base_branch)
             task = await self.tasks.look() if self.tasks is not None else await self._read_task()
             return known[base].policy(task, self.plan.may_change)
 
@@ -95,37 +119,43 @@ class Opening:
 
     async def _read_task(self) -> Task | None:
         """The task of a session that does not claim it: its goals apply all the same."""
-        if self.world.ledger is None or self.plan.issue is None:
+        if self.context.task is None or self.plan.issue is None:
             return None
-        return await self.world.ledger.look(self.plan.issue)
+        return await self.context.task.ledger.look(self.plan.issue)
 
-    async def _claim(self, workspace: Workspace, task: Task | None, fresh: bool) -> Feedback | None:
-        """Freeze what the work is held to, and take the task. A refusal leaves no new working tree behind.
+    async def _claim(
+        self, workspace: Workspace, task: Task | None, fresh: bool
+    ) -> tuple[Proof | None, Feedback | None]:
+        """Freeze what the work is held to, and take the task. A refusal leaves no new worktree behind.
 
-        What comes back is what the attempt before has left open.
+        Returns what verifies the work, and the feedback that the attempt before has left open.
         """
         try:
-            if self.world.rulebook is not None and not self.plan.delivered:
-                rules = await self.world.rulebook.read(workspace.base, workspace.base_branch)
-                policy = rules.policy(task, self.plan.may_change)
-                if task is not None or policy.declared:
-                    from genba.execution.verification.session_verification import Proof  # noqa: PLC0415  (only a run with goals pays for it)
-
-                    current = self._policies(self.world.rulebook, rules, workspace.base_branch)
-                    self.proof = Proof(self.world, policy, self.definition.name, self.tasks, current)
+            proof = await self._proof_of(workspace, task)
             if self.tasks is None or (self.plan.delivered and task is not None and task.has_let_go_of(self.plan.run)):
-                return None
-            return await self.tasks.begin(workspace, self.world, self.plan.process)
+                return proof, None
+            return proof, await self.tasks.begin(workspace, self.plan.process)
         except GenbaError:
             if fresh and not workspace.taken_from:
-                await self.world.trees.close(workspace)
+                await self.context.git.trees.close(workspace)
             raise
+
+    async def _proof_of(self, workspace: Workspace, task: Task | None) -> Proof | None:
+        verification = self.context.verification
+        if verification is None or self.plan.delivered:
+            return None
+        rules = await verification.policies.read(workspace.base, workspace.base_branch)
+        policy = rules.policy(task, self.plan.may_change)
+        if task is None and not policy.declared:
+            return None
+        current = self._policies(verification.policies, rules, workspace.base_branch)
+        return verification.proof(self.context, self.definition, policy, self.tasks, current, self.claiming)
 
     async def _workspace(self, issue: Issue | None) -> Workspace:
         if self.plan.workspace is not None:
             if self.plan.delivered:
                 return self.plan.workspace
-            workspace = await self.world.trees.reopen(self.plan.workspace)
+            workspace = await self.context.git.trees.reopen(self.plan.workspace)
             await self.sweep(self.plan.run)
             return await self._over_its_base(workspace)
         worktree = self.settings.execution.worktree
@@ -140,16 +170,16 @@ class Opening:
             issue_title=issue.title if issue else "",
             only_reads=self.definition.only_reads,
         )
-        workspace = await self.world.trees.open(request)
+        workspace = await self.context.git.trees.open(request)
         if workspace.taken_from:
             await self.sweep(workspace.taken_from)
         return workspace
 
     async def _over_its_base(self, workspace: Workspace) -> Workspace:
         """Work that came back goes on from what it would have landed as."""
-        if not self.plan.over or self.world.rework is None:
+        if not self.plan.over or self.context.git.rework is None:
             return workspace
-        await self._adopt(self.world.rework, workspace, self.plan.over, workspace.base_branch)
+        await self._adopt(self.context.git.rework, workspace, self.plan.over, workspace.base_branch)
         return msgspec.structs.replace(workspace, base=self.plan.over)
 
     async def _with_what_others_did(
@@ -159,7 +189,7 @@ class Opening:
 
         Where it conflicts with its target, that is merged into it. What comes back are the paths with markers in them.
         """
-        rework, finalize = self.world.rework, self.settings.execution.finalize
+        rework, finalize = self.context.git.rework, self.settings.execution.finalize
         if gap is None or rework is None or not (finalize.create_pr and workspace.isolated) or self.plan.delivered:
             return workspace, ()
         conflicts: tuple[str, ...] = ()
@@ -179,7 +209,9 @@ class Opening:
         message += trailers(self.plan.issue, self.definition.name, self.plan.run)
         adopted = await rework.adopt(workspace, commit, message)
         if adopted.rescued:
-            self.world.journal.emit(Notice(message=f"work that was not committed is kept: git show {adopted.rescued}"))
+            self.context.journal.emit(
+                Notice(message=f"work that was not committed is kept: git show {adopted.rescued}")
+            )
         return adopted.paths
 
     async def sweep(self, run: str) -> None:
@@ -188,11 +220,11 @@ class Opening:
         if self.definition.state_driven:
             marks += [claim_mark(run), service_mark(claim_mark(run))]
         for mark in marks:
-            await self.world.processes.sweep(mark)
+            await self.context.agent.processes.sweep(mark)
 
     async def _check_remote(self) -> None:
         finalize = self.settings.execution.finalize
-        if not (finalize.push or finalize.create_pr) or await self.world.repository.has_remote(finalize.remote):
+        if not (finalize.push or finalize.create_pr) or await self.context.git.repository.has_remote(finalize.remote):
             return
         message = f'there is no remote "{finalize.remote}" to push to'
         problem = Problem("", "runner.execution.finalize.remote", message, "git remote -v   or   --push-remote NAME")
@@ -200,7 +232,7 @@ class Opening:
 
     async def _tell_start(self, workspace: Workspace, issue: Issue | None) -> None:
         fresh = self.plan.workspace is None
-        taken = await self.world.trees.observe(workspace) if fresh and workspace.taken_from else None
+        taken = await self.context.git.trees.observe(workspace) if fresh and workspace.taken_from else None
         started = RunStarted(
             adapter=self.definition.adapter_type or "",
             model=self.settings.flow.default_model,
@@ -212,16 +244,18 @@ class Opening:
             parameters=self.plan.parameters,
             limits=msgspec.to_builtins(self.settings.limits) | {"maxIterations": self.definition.iteration_cap},
             process=self.plan.process,
-            sandbox=self.world.sandbox,
-            network=self.world.network,
+            sandbox=self.context.agent.sandbox.kind,
+            network=self.context.agent.sandbox.network,
         )
         if fresh:
-            self.world.journal.emit(started)
-            if self.world.fallen_back:
-                self.world.journal.emit(Notice(message=f"no walls around the agent: {self.world.fallen_back}"))
+            self.context.journal.emit(started)
+            if self.context.agent.sandbox.missing:
+                self.context.journal.emit(
+                    Notice(message=f"no walls around the agent: {self.context.agent.sandbox.missing}")
+                )
             if taken is not None:
                 message = f"goes on with what {workspace.taken_from} left on {workspace.branch}"
-                self.world.journal.emit(Notice(message=message))
+                self.context.journal.emit(Notice(message=message))
         else:
             resumed = RunResumed(process=self.plan.process, commits=self.plan.commits, started=started)
-            self.world.journal.emit(resumed)
+            self.context.journal.emit(resumed)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from genba.definitions.project.project import Project
     from genba.definitions.project.tracker_section import GitHubSettings
     from genba.domain.ports import Processes
+    from genba.domain.sessions.agent_adapter import BaseAdapter
     from genba.domain.tasks.task import Actor
     from genba.domain.views.workers import MemoryUse
     from genba.execution.verification.verify import Verifier
@@ -56,7 +57,7 @@ class ProjectPorts(msgspec.Struct, frozen=True, kw_only=True):
     memory: Callable[[frozenset[int], frozenset[str]], MemoryUse]
     """The memory in use by processes, and by the processes that carry a mark."""
     environments: Environments
-    load_adapter: Callable[[AgentDefinition], Any]
+    load_adapter: Callable[[AgentDefinition], BaseAdapter]
     """Raises ConfigurationError where the settings name no adapter, or one that cannot be used."""
     verifier: Callable[[Maker, str], Verifier]
     """Verifies in the sandbox of whoever made the work; the processes that it starts carry the mark."""
@@ -106,7 +107,7 @@ class ProjectContext:
             self.adapter(definition)
         self.handlers(definition)
 
-    def adapter(self, definition: AgentDefinition) -> Any:
+    def adapter(self, definition: AgentDefinition) -> BaseAdapter:
         return self.ports.load_adapter(definition)
 
     def handlers(self, definition: AgentDefinition) -> tuple[dict[str, Any], dict[str, Any]]:

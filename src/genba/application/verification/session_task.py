@@ -9,7 +9,7 @@ from genba.domain.errors import NotFoundError, StateConflictError
 if TYPE_CHECKING:
     from genba.application.project.project_context import ProjectContext
     from genba.domain.ports import Inbox
-    from genba.execution.run import RunPlan
+    from genba.execution.run_values import RunPlan
 
 _UNCHANGED = "nothing was started, nothing was changed."
 _ADD = 'genba task list   or   genba task add "what is to be done"'

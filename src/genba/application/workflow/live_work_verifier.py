@@ -23,7 +23,8 @@ from genba.domain.workflow.actions import AgentConnection, ErrorCode, Evidence, 
 if TYPE_CHECKING:
     from genba.application.project.project_context import ProjectContext
     from genba.domain.tasks.task import Task
-    from genba.execution.run import Run
+    from genba.execution.session import Session
+    from genba.execution.session_progress import SessionProgress
 
 T = TypeVar("T")
 
@@ -32,7 +33,10 @@ class LiveSegment(Protocol):
     """A segment of a session that is under way in this process."""
 
     @property
-    def run(self) -> Run: ...
+    def session(self) -> Session: ...
+
+    @property
+    def progress(self) -> SessionProgress: ...
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop: ...
@@ -75,16 +79,16 @@ class LiveWorkVerifier:
 
     async def place(self, connection: AgentConnection) -> WorkLocation:
         live = await self._live(connection)
-        return await _on_its_loop(live, self._place(connection, live.run))
+        return await _on_its_loop(live, self._place(connection, live.session))
 
     async def judge(self, connection: AgentConnection) -> VerificationResult:
         live = await self._live(connection)
         judge = self._judge_parts if connection.hierarchy is Hierarchy.MANAGER else self._judge_work
-        return await _on_its_loop(live, judge(connection, live.run))
+        return await _on_its_loop(live, judge(connection, live.session))
 
     async def judge_subtask(self, connection: AgentConnection, number: int) -> VerificationResult:
         live = await self._live(connection)
-        return await _on_its_loop(live, self._judge_step(connection, live.run, number))
+        return await _on_its_loop(live, self._judge_step(connection, live.session, number))
 
     async def take(self, connection: AgentConnection, number: int) -> AgentConnection:
         raise _not_for_external_agents(connection, number)
@@ -103,7 +107,7 @@ class LiveWorkVerifier:
         deadline = time.monotonic() + self.patience
         while True:
             live = self.part_of(connection.run) if connection.spawned else None
-            if live is not None and live.run.workspace is not None:
+            if live is not None and live.progress.workspace is not None:
                 return live
             if self.leaving() or time.monotonic() >= deadline:
                 break
@@ -113,7 +117,7 @@ class LiveWorkVerifier:
         )
         raise WorkflowError(ErrorCode.CONFLICT, message, hint="call it again in a few seconds", action="retry")
 
-    async def _place(self, connection: AgentConnection, run: Run) -> WorkLocation:
+    async def _place(self, connection: AgentConnection, session: Session) -> WorkLocation:
         if connection.hierarchy is Hierarchy.MANAGER:
             landing = await self.landing(_task(connection))
             task = await self._read(_task(connection))
@@ -123,38 +127,40 @@ class LiveWorkVerifier:
             return WorkLocation(
                 branch=landing.branch,
                 base_branch=landing.base_branch,
-                note=run.known(),
+                note=session.progress.notes(),
                 goals=_lines(policy.told(self.context.project.language)),
             )
-        workspace = run.workspace
+        workspace = session.progress.workspace
         assert workspace is not None  # noqa: S101  (see _live)
+        proof = session.progress.proof
         return WorkLocation(
             branch=workspace.branch,
             base_branch=workspace.base_branch,
             path=workspace.path,
-            note=run.known(),
-            goals=_lines(run.proof.policy.told(self.context.project.language)) if run.proof is not None else (),
+            note=session.progress.notes(),
+            goals=_lines(proof.policy.told(self.context.project.language)) if proof is not None else (),
         )
 
-    async def _judge_work(self, connection: AgentConnection, run: Run) -> VerificationResult:
-        proved = await run.claim()
+    async def _judge_work(self, connection: AgentConnection, session: Session) -> VerificationResult:
+        proved = await session.progress.claim()
         if proved.red is None:
             return VerificationResult(done=True, commit=proved.commit)
         if proved.red.status is CheckStatus.ERROR:
             raise StateConflictError(f"the work could not be verified: {proved.red.detail}")
-        last = run.proof.last if run.proof is not None else None
+        proof = session.progress.proof
+        last = proof.last if proof is not None else None
         if last is not None and not last.done and last.subject.commit == proved.commit:
             return VerificationResult(done=False, commit=proved.commit, evidence=evidence_of(last, _task(connection)))
         return VerificationResult(
             done=False, commit=proved.commit, evidence=_told_of(proved.red, _task(connection), proved.commit)
         )
 
-    async def _judge_step(self, connection: AgentConnection, run: Run, number: int) -> VerificationResult:
+    async def _judge_step(self, connection: AgentConnection, session: Session, number: int) -> VerificationResult:
         """A step of a plan, on the newest commit of the branch that all steps are made on."""
-        async with run.claiming:
-            workspace = run.workspace
+        async with session.progress.claiming:
+            workspace = session.progress.workspace
             assert workspace is not None  # noqa: S101  (see _live)
-            seen = await run.world.trees.observe(workspace)
+            seen = await session.context.git.trees.observe(workspace)
             subject = Subject(
                 commit=seen.head,
                 base=workspace.base,
@@ -170,15 +176,15 @@ class LiveWorkVerifier:
                 self.context, step, subject, run=connection.run, agent=connection.agent, own_goals=True
             )
 
-    async def _judge_parts(self, connection: AgentConnection, run: Run) -> VerificationResult:
+    async def _judge_parts(self, connection: AgentConnection, session: Session) -> VerificationResult:
         """What the parts of a manager's task have come to, on the branch that they were merged into."""
-        async with run.claiming:
+        async with session.progress.claiming:
             landing = await self.landing(_task(connection))
             commit, base = await tip_of(self.context, landing.branch), await tip_of(self.context, landing.base_branch)
             fork = await self.context.ports.repository.history().fork_point(base, commit)
             subject = Subject(commit=commit, base=fork or base, branch=landing.branch, base_branch=landing.base_branch)
             task = await self._read(_task(connection))
-            emit = run.world.journal.emit
+            emit = session.context.journal.emit
             return await judge_claim(self.context, task, subject, run=connection.run, agent=connection.agent, emit=emit)
 
     async def _read(self, number: int) -> Task:

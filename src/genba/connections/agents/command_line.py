@@ -51,10 +51,7 @@ class CommandLineAdapter(OneShotAdapter):
     """What the tools have in common: found, started with a private HOME, read line by line, classified by events."""
 
     binary: ClassVar[str]
-    install: ClassVar[str]
-    """The command that installs the tool."""
-    commits: ClassVar[bool] = False
-    """Whether Genba commits what the tool changed, because it cannot do so itself."""
+    uses_egress = True
     aliases: ClassVar[Mapping[str, str]] = {}
     """Names of models that mean the same to every tool, and what this one calls them."""
 

@@ -1,5 +1,6 @@
 """The agent that is code: each step of the facilitator is answered by what was seen of the field."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Protocol
 
@@ -8,9 +9,11 @@ from msgspec import Meta
 
 from genba.connections.agents.one_shot import OneShotAdapter, OneShotInstance
 from genba.domain.errors import UnrecoverableError
-from genba.domain.ports import AgentAdapter, AgentInstance
+from genba.domain.ports import AgentInstance
 from genba.domain.processes import OutputListener
-from genba.domain.sessions.replies import AgentSession, Ask, Reply
+from genba.domain.sessions.agent_adapter import BaseAdapter
+from genba.domain.sessions.replies import AgentSession, Ask, InstanceStatus, Reply
+from genba.domain.sessions.sandbox import McpServer, Provider
 from genba.domain.text_limits import PARAGRAPH, cut
 from genba.domain.tracker.quoting import harmless
 
@@ -41,12 +44,11 @@ class FieldAdapter(OneShotAdapter):
     """Answers by code. Whoever wires it says by which."""
 
     settings_type = FieldSettings
-    commits = False
 
-    def __init__(self, settings: FieldSettings, folder: Path) -> None:
+    def __init__(self, settings: FieldSettings, folder: Path, answers: Answers | None = None) -> None:
         self.settings = settings
         self.folder = folder
-        self.answers: Answers | None = None
+        self.answers = answers
 
     async def start(self, session: AgentSession) -> AgentInstance:
         return OneShotInstance(session)
@@ -63,18 +65,37 @@ class FieldAdapter(OneShotAdapter):
         return Reply(text=msgspec.json.encode(structured).decode(), structured=structured)
 
 
-class PhrasingAdapter:
+class PhrasingAdapter(BaseAdapter):
     """A model that gets the facts, and words what is said. All else is answered by code, whatever it replies.
 
     A step that code does not know is the model's own.
     """
 
-    def __init__(self, inner: Any, answers: Answers) -> None:
-        self._inner: AgentAdapter = inner
+    def __init__(self, inner: BaseAdapter, answers: Answers) -> None:
+        self._inner = inner
         self.answers = answers
+        self.commits, self.install, self.uses_egress = inner.commits, inner.install, inner.uses_egress
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
+    def problem(self, environment: Mapping[str, str]) -> str:
+        return self._inner.problem(environment)
+
+    def folders(self, environment: Mapping[str, str]) -> tuple[str, ...]:
+        return self._inner.folders(environment)
+
+    def provider(self, environment: Mapping[str, str]) -> Provider | None:
+        return self._inner.provider(environment)
+
+    def mcp_servers(self) -> tuple[McpServer, ...]:
+        return self._inner.mcp_servers()
+
+    async def start(self, session: AgentSession) -> AgentInstance:
+        return await self._inner.start(session)
+
+    async def status(self, instance: AgentInstance) -> InstanceStatus:
+        return await self._inner.status(instance)
+
+    async def stop(self, instance: AgentInstance) -> None:
+        await self._inner.stop(instance)
 
     async def execute(self, instance: AgentInstance, ask: Ask, on_output: OutputListener) -> Reply:
         if not self.answers.knows(ask.step):

@@ -1,11 +1,12 @@
 """An instance that lives for one question at a time, and how the end of its process is read."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from genba.domain.errors import AgentTimeout, AgentUnavailable, BoundaryViolationError, UnrecoverableError
 from genba.domain.ports import AgentInstance
 from genba.domain.processes import Ending, Exit
+from genba.domain.sessions.agent_adapter import BaseAdapter
 from genba.domain.sessions.replies import AgentSession, InstanceStatus, Reply
 
 
@@ -40,12 +41,8 @@ class OneShotInstance:
             raise AgentUnavailable("the agent was stopped, and ended without a result")
 
 
-class OneShotAdapter:
+class OneShotAdapter(BaseAdapter):
     """What adapters that start one process per question have in common."""
-
-    def problem(self, environment: Mapping[str, str]) -> str:  # noqa: ARG002  (for adapters that look at it)
-        """Why the agent could not be started, where that is known before anything is touched."""
-        return ""
 
     async def status(self, instance: AgentInstance) -> InstanceStatus:
         return OneShotInstance.of(instance).status

@@ -93,7 +93,6 @@ class ScriptedAdapter(OneShotAdapter):
     """Plays one turn per question, in a process of its own."""
 
     settings_type = ScriptedSettings
-    commits = False
 
     def __init__(self, settings: ScriptedSettings, folder: Path) -> None:
         self.script = read_script(folder, settings.script)

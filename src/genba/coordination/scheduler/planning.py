@@ -15,7 +15,7 @@ from genba.domain.errors import NotFoundError, StateConflictError
 from genba.domain.fleet.records import Plan, SegmentEnd, SegmentOrder
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.tasks.task import Task
-from genba.execution.run import RunResult
+from genba.execution.run_values import RunResult
 from genba.judgement.language.wording import say
 from genba.judgement.scheduling.plans import TYPES, PlanLimits, goal_line, plan_limits, read_plan
 

@@ -14,7 +14,7 @@ from genba.domain.goals.verification import GoalResult, Verification
 from genba.domain.sessions.evidence import CheckStatus
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.tasks.task import Actor, ActorKind, Task
-from genba.execution.run import RunResult
+from genba.execution.run_values import RunResult
 from genba.judgement.language.sentences import detail_in
 from genba.judgement.language.wording import say
 from genba.judgement.scheduling.plans import goal_line

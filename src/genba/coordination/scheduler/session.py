@@ -29,11 +29,12 @@ from genba.domain.fleet.records import (
     WaitsFor,
 )
 from genba.domain.ports import Steps
-from genba.domain.sessions.loop_state import WAITS_FOR_PARTS, LoopState
+from genba.domain.sessions.loop_state import LoopState
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.sessions.session import SessionStatus
 from genba.domain.tasks.task import Actor, ActorKind, Blocker, BlockerKind, StatusChange, TaskStatus
-from genba.execution.run import Run, RunResult
+from genba.execution.run_values import RunResult
+from genba.execution.session_progress import SessionProgress
 
 T = TypeVar("T")
 
@@ -52,7 +53,7 @@ class LiveSegment(Protocol):
     """A run that is ready to go on, and what is known of it besides."""
 
     @property
-    def run(self) -> Run: ...
+    def progress(self) -> SessionProgress: ...
 
     @property
     def paused(self) -> str:
@@ -148,12 +149,10 @@ class Segments:
     def _end(self, order: SegmentOrder, live: LiveSegment, result: RunResult) -> None:
         """Write down what the part came to."""
         end = self._of_purpose(order, result) or self._waits(order, live, result)
-        run = live.run
-        state = run.state
-        if run.workspace is not None or run.plan.workspace is not None:
-            workspace = run.workspace or run.plan.workspace
-            assert workspace is not None  # noqa: S101  (one of them is there)
-            kept = SegmentState(loop=state, workspace=workspace, conflicts=run.conflicts)
+        progress = live.progress
+        state, workspace = progress.state, progress.kept_workspace
+        if workspace is not None:
+            kept = SegmentState(loop=state, workspace=workspace, conflicts=progress.conflicts)
             end = msgspec.structs.replace(end, state=write_state(kept))
         self.board.end_part(
             msgspec.structs.replace(
@@ -164,7 +163,7 @@ class Segments:
                 cost_usd=state.usage.cost_usd,
             )
         )
-        self._hand_over(order, end, run.conflicts)
+        self._hand_over(order, end, progress.conflicts)
 
     def _hand_over(self, order: SegmentOrder, end: SegmentEnd, conflicts: tuple[str, ...] = ()) -> None:
         """Whoever works and comes to nothing leaves a note for the next."""
@@ -190,14 +189,15 @@ class Segments:
         """What the session waits for now, or how it ended."""
         ended = SegmentEnd(run=order.run, part=order.part, outcome=result.outcome, reason=result.reason)
         waiting = partial(msgspec.structs.replace, ended, outcome="")
-        if live.run.handed_over:
+        if live.progress.handed_over:
             return waiting(waits_for=WaitsFor.REVIEW)
         if order.cause is Cause.LANDED and self._could_go_on(order, result):
             return waiting(waits_for=WaitsFor.MERGE, reason=result.reason or _NOT_CLOSED)
         if order.cause is Cause.LANDED and self._is_closed(order):
             return msgspec.structs.replace(ended, outcome=Outcome.COMPLETED)  # by this one, or by one who did the same
-        paused = live.run.state.suspended or live.paused
-        if paused.startswith(WAITS_FOR_PARTS) and self._could_go_on(order, result):
+        state = live.progress.state
+        paused = state.suspended or live.paused
+        if state.waits_for_subtasks and self._could_go_on(order, result):
             return waiting(waits_for=WaitsFor.PARTS, reason=paused)
         if paused and self._could_go_on(order, result):
             self._let_go(order, result.reason)
@@ -223,7 +223,7 @@ class Segments:
         kind = "configuration: " if isinstance(error, ConfigurationError) else ""
         reason = f"{kind}{error.message}"
         self._let_go(order, reason)
-        known, state = self.board.session(order.run), live.run.state if live is not None else None
+        known, state = self.board.session(order.run), live.progress.state if live is not None else None
         landed, task = order.cause is Cause.LANDED, self.board.board.get(order.task)
         done = landed and self._is_closed(order)
         again = landed and not task.has_let_go_of(order.run)
@@ -243,8 +243,8 @@ class Segments:
     def _cut_short(self, order: SegmentOrder, live: LiveSegment | None, reason: str) -> None:
         """The machine has no room left: that is nobody's failure, and the session goes on when there is some."""
         self._let_go(order, reason)
-        known, run = self.board.session(order.run), live.run if live is not None else None
-        workspace = (run.workspace or run.plan.workspace) if run is not None else None
+        known, progress = self.board.session(order.run), live.progress if live is not None else None
+        workspace = progress.kept_workspace if progress is not None else None
         landed, over = order.cause is Cause.LANDED, self.board.board.get(order.task).has_let_go_of(order.run)
         end = SegmentEnd(
             run=order.run,
@@ -256,8 +256,8 @@ class Segments:
             tokens=known.tokens,
             cost_usd=known.cost_usd,
         )
-        if run is not None and workspace is not None:
-            kept = SegmentState(loop=run.state, workspace=workspace, conflicts=run.conflicts)
+        if progress is not None and workspace is not None:
+            kept = SegmentState(loop=progress.state, workspace=workspace, conflicts=progress.conflicts)
             end = msgspec.structs.replace(end, state=write_state(kept))
         self.board.end_part(end)
 
@@ -367,7 +367,7 @@ class _SegmentSteps:
     async def _iteration(self, count: int, work: Callable[[], Awaitable[LoopState]]) -> LoopState:
         """One iteration, unless the money is gone; what it cost is written down with it."""
         assert self.live is not None  # noqa: S101  (a run is there before its steps)
-        before = self.live.run.state
+        before = self.live.progress.state
         spent = await asyncio.to_thread(self._begin_iteration, before)
         if spent:
             return before.end(Outcome.BUDGET_EXHAUSTED, spent)

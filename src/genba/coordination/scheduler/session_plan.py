@@ -10,7 +10,7 @@ from genba.domain.fleet.records import Purpose, SegmentOrder
 from genba.domain.sessions.loop_state import LoopState
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.sessions.workspaces import Workspace
-from genba.execution.run import RunPlan
+from genba.execution.run_values import RunPlan
 
 
 class SessionPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +66,7 @@ def _going_on(state: LoopState | None) -> LoopState | None:
     if state is None or state.outcome in (None, Outcome.COMPLETED):
         return state
     return msgspec.structs.replace(
-        state, outcome=None, reason="", hint="", suspended="", last_failure=None, attempts={}
+        state, outcome=None, reason="", hint="", suspended="", waits_for_subtasks=False, last_failure=None, attempts={}
     )
 
 

@@ -14,9 +14,6 @@ ANSWER = "the answer of a person"
 CONFLICT = "conflict"
 """The check of a gap whose work cannot be merged into its target."""
 
-WAITS_FOR_PARTS = "parts: "
-"""How a state is suspended whose agent waits for the parts of its task."""
-
 
 _LONGEST_DETAIL, _LONGEST_OUTPUT = 20_000, 20_000
 
@@ -100,6 +97,8 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     """The request for changes that the loop was given last, by its key."""
     suspended: str = ""
     """Why it was told to stop asking, although nothing is wrong with it."""
+    waits_for_subtasks: bool = False
+    """True when it stopped asking until the subtasks of its task have ended."""
 
     @property
     def ended(self) -> bool:

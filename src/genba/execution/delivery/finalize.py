@@ -30,6 +30,9 @@ Verify = Callable[[], Awaitable[CheckResult | None]]
 class Landing(Protocol):
     """What lands is held to the goals as they are now."""
 
+    held: str
+    """The commit of the branch on which the goals hold; empty where nothing was verified."""
+
     async def of_merge(self, workspace: Workspace, proposal: Proposal) -> CheckResult | None:
         """Why what would land is not done."""
         ...
@@ -86,26 +89,24 @@ class Finalizer:
 
     def __init__(
         self,
-        world: SessionContext,
+        context: SessionContext,
         workspace: Workspace,
         settings: Finalize,
         run: str,
-        verify: Verify | None,
+        verify: Verify | None = None,
         only_reads: bool = False,
+        landing: Landing | None = None,
     ) -> None:
-        self.world = world
+        self.context = context
         self.workspace = workspace
         self.settings = settings
         self.run = run
         self.verify = verify
         self.only_reads = only_reads
-        self.verified = ("", "")
+        self.landing = landing
+        # Where there was nothing to verify no commit holds, so what lands after all is verified first.
+        self.verified = (workspace.base, landing.held) if landing is not None else ("", "")
         """The base and the commit of the branch on which the goals hold."""
-        self.landing: Landing | None = None
-
-    def hold_to(self, commit: str, landing: Landing) -> None:
-        """The goals hold on this commit over this base; what lands otherwise is verified first."""
-        self.verified, self.landing = (self.workspace.base, commit), landing
 
     async def finalize(self, delivery: Delivery) -> Finalized:
         result = Finalized(done=True)
@@ -132,7 +133,7 @@ class Finalizer:
         workspace, judged = self.workspace, delivery.judged
         self._plan("merge", {"branch": workspace.branch, "into": workspace.base_branch})
         for _ in range(_ROUNDS):
-            proposal = await self.world.repository.propose(
+            proposal = await self.context.git.repository.propose(
                 workspace, f"Merge {delivery.subject}\n\n{delivery.trailers}"
             )
             if proposal.refused is not None:
@@ -145,10 +146,12 @@ class Finalizer:
             if self.landing is not None and not await self._is_verified(self.landing, proposal):
                 red = await self.landing.of_merge(workspace, proposal)
                 if red is not None:
-                    self._tell_rescued(await self.world.repository.try_out(workspace, proposal.commit, adopt=True))
+                    self._tell_rescued(
+                        await self.context.git.repository.try_out(workspace, proposal.commit, adopt=True)
+                    )
                     return Finalized(done=False, red=red, base=proposal.base)
                 self.verified = (proposal.base, proposal.tip)
-            landed = await uncut(self.world.repository.land(workspace, proposal))
+            landed = await uncut(self.context.git.repository.land(workspace, proposal))
             if landed is not None:
                 return self._told(landed)
         raise StateConflictError(
@@ -169,7 +172,7 @@ class Finalizer:
 
     async def _keep_branch(self, delivery: Delivery) -> Finalized:
         """The branch itself is what is handed over: it stays, and it was checked as it is."""
-        seen = await self.world.trees.observe(self.workspace)
+        seen = await self.context.git.trees.observe(self.workspace)
         if self.landing is not None and seen.commits and seen.head != self.verified[1]:
             message = f"{self.workspace.branch} has moved to {seen.head[:7]}, which is not verified"
             return Finalized(done=False, reason=message, hint=f"genba run --resume {self.run}")
@@ -182,7 +185,7 @@ class Finalizer:
 
         Nothing is moved aside there, so only what is committed as it was judged is pushed.
         """
-        seen, push = await self.world.trees.observe(self.workspace), self.settings.push
+        seen, push = await self.context.git.trees.observe(self.workspace), self.settings.push
         if seen.dirty:
             why = f"it has changes that are not committed: {some(seen.dirty)}"
         elif push and seen.strayed:
@@ -197,16 +200,16 @@ class Finalizer:
         """The checks on a commit, with nothing else in the working tree."""
         if self.verify is None:
             return None
-        self._tell_rescued(await self.world.repository.try_out(self.workspace, commit))
+        self._tell_rescued(await self.context.git.repository.try_out(self.workspace, commit))
         red = await self.verify()
         if red is not None:
-            self._tell_rescued(await self.world.repository.try_out(self.workspace, commit, adopt=True))
+            self._tell_rescued(await self.context.git.repository.try_out(self.workspace, commit, adopt=True))
         return red
 
     def _told(self, result: MergeResult) -> Finalized:
         """Write down how the merge ended, and say what that means."""
         workspace = self.workspace
-        self.world.journal.emit(
+        self.context.journal.emit(
             MergeFinished(status=result.status, commit=result.commit, paths=result.paths, detail=result.detail)
         )
         again = f"genba run --resume {self.run}"
@@ -245,25 +248,25 @@ class Finalizer:
     async def _send(self, delivery: Delivery, result: Finalized) -> Finalized:
         """Push, and open a pull request where one is asked for and there is something to propose."""
         if self.settings.create_pr and result.arrived:
-            self.world.journal.emit(Notice(message="no pull request: the branch has no commit of its own"))
+            self.context.journal.emit(Notice(message="no pull request: the branch has no commit of its own"))
             return result
         merged = self.settings.auto_merge and not self.settings.create_pr
         branch = self.workspace.base_branch if merged else self.workspace.branch
         detail = {"remote": self.settings.remote, "branch": branch}
         self._plan("push", detail)
         try:
-            await self.world.repository.push(self.settings.remote, branch)
+            await self.context.git.repository.push(self.settings.remote, branch)
         except StateConflictError as error:
             bring_in = f"git -C {self.workspace.path} pull --no-rebase {self.settings.remote} {branch}"
             error.hint = f"bring that in:  {bring_in}\nthen:  genba run --resume {self.run}"
             raise
-        self.world.journal.emit(EffectDone(effect="push", detail=detail))
+        self.context.journal.emit(EffectDone(effect="push", detail=detail))
         if not (self.settings.create_pr and self.workspace.isolated):
             return result
         return msgspec.structs.replace(result, pull_request=await self._pull_request(delivery))
 
     async def _pull_request(self, delivery: Delivery) -> str:
-        if self.world.forge is None:
+        if self.context.tracker.forge is None:
             raise ConfigurationError((no_forge(),))
         target = self.settings.pr_target or self.workspace.base_branch
         self._plan("pull_request", {"branch": self.workspace.branch, "target": target})
@@ -277,16 +280,16 @@ class Finalizer:
             reviewers=self.settings.pr_reviewers,
             terms=delivery.terms,
         )
-        address = await self.world.forge.open(request)
-        self.world.journal.emit(EffectDone(effect="pull_request", detail={"address": address}))
+        address = await self.context.tracker.forge.open(request)
+        self.context.journal.emit(EffectDone(effect="pull_request", detail={"address": address}))
         return address
 
     async def _clean_up(self) -> None:
-        removal = await self.world.trees.close(self.workspace)
+        removal = await self.context.git.trees.close(self.workspace)
         if not self.workspace.isolated:
             return
         self._tell_rescued(removal.rescued)
-        self.world.journal.emit(
+        self.context.journal.emit(
             WorkspaceClosed(
                 removed=removal.removed,
                 path=self.workspace.path,
@@ -297,10 +300,10 @@ class Finalizer:
 
     def _tell_rescued(self, ref: str) -> None:
         if ref:
-            self.world.journal.emit(Notice(message=f"work that is not on the branch is kept: git show {ref}"))
+            self.context.journal.emit(Notice(message=f"work that is not on the branch is kept: git show {ref}"))
 
     def _plan(self, effect: str, detail: dict[str, str]) -> None:
-        self.world.journal.emit(EffectPlanned(effect=effect, detail=detail))
+        self.context.journal.emit(EffectPlanned(effect=effect, detail=detail))
 
 
 def no_forge() -> Problem:

@@ -16,10 +16,10 @@ from genba.judgement.loop.closure import change_on_block, change_on_completion, 
 class IssueKeeper:
     """Keeps the issue of one run; without an issue it does nothing."""
 
-    def __init__(self, definition: AgentDefinition, world: SessionContext, number: int | None) -> None:
+    def __init__(self, definition: AgentDefinition, context: SessionContext, number: int | None) -> None:
         self.settings = definition.file.runner.integrations.github
         self.language = definition.language
-        self.world = world
+        self.context = context
         self.number = number
         follows = any(isinstance(part, ExternalState) for part in walk(definition.completion))
         self.needs_tracker = self.settings.enabled or follows
@@ -28,11 +28,11 @@ class IssueKeeper:
         """The issue, and the issues that hold the requirements. Raises NotFoundError for an unknown one."""
         if self.number is None:
             return None, ()
-        issue = await self.world.tracker.read(self.number)
+        issue = await self.context.tracker.tracker.read(self.number)
         if issue.closed and self.needs_tracker and not resumed:
             raise StateConflictError(f"issue #{self.number} is closed", hint="open it again, then start the run")
         label = self.settings.labels.requirements
-        return issue, await self.world.tracker.labelled(label) if label else ()
+        return issue, await self.context.tracker.tracker.labelled(label) if label else ()
 
     @property
     def starts(self) -> bool:
@@ -56,7 +56,7 @@ class IssueKeeper:
         change = change_on_completion(self.settings, choice, action)
         if change.close and not arrived:
             message = f"issue #{self.number} stays open: its work is on {branch} and not merged yet"
-            self.world.journal.emit(Notice(message=message))
+            self.context.journal.emit(Notice(message=message))
             return
         await self._change(change, "closure")
 
@@ -64,6 +64,6 @@ class IssueKeeper:
         if change.empty or self.number is None:
             return
         detail = {"issue": self.number, "why": why, **msgspec.to_builtins(change)}
-        self.world.journal.emit(EffectPlanned(effect="issue", detail=detail))
-        await self.world.tracker.change(self.number, change)
-        self.world.journal.emit(EffectDone(effect="issue", detail=detail))
+        self.context.journal.emit(EffectPlanned(effect="issue", detail=detail))
+        await self.context.tracker.tracker.change(self.number, change)
+        self.context.journal.emit(EffectDone(effect="issue", detail=detail))

@@ -24,30 +24,38 @@ if TYPE_CHECKING:
     from genba.domain.ports import Journal, TaskLedger
     from genba.domain.sessions.outcomes import ClosureAction
     from genba.execution.delivery.finalize import Finalized
-    from genba.execution.session_context import SessionContext
+
+
+class TaskContext(msgspec.Struct, frozen=True, kw_only=True):
+    """The blackboard, for a session that works on a task of it."""
+
+    ledger: TaskLedger
+    host: str
+    """The name of this machine."""
+    is_branch_held: Callable[[str], bool]
+    """True when a session on this machine holds a branch."""
+    stages: Mapping[str, tuple[str, ...]]
+    """By type of task: the agents that work on it one after the other."""
+    knows_agent: Callable[[str], bool]
+    reviewer: str
+    """The agent that reviews the work of others."""
+    review_rounds: int
+    """How often reviewers may request changes before a person decides."""
+
+    def keeper(self, journal: Journal, number: int, run: str, agent: str) -> TaskKeeper:
+        return TaskKeeper(self, journal, number, run, agent)
 
 
 class TaskKeeper:
-    """Keeps the task of one run: claims it, records what was verified, and lets go of it in the right status."""
+    """Keeps the task of one session: claims it, records what was verified, and lets go of it in the right status."""
 
-    def __init__(
-        self,
-        ledger: TaskLedger,
-        journal: Journal,
-        number: int,
-        run: str,
-        agent: str,
-        stages: Mapping[str, tuple[str, ...]] | None = None,
-        knows_agent: Callable[[str], bool] = lambda _name: True,
-    ) -> None:
-        self.ledger = ledger
+    def __init__(self, context: TaskContext, journal: Journal, number: int, run: str, agent: str) -> None:
+        self.context = context
+        self.ledger = context.ledger
         self.journal = journal
         self.number = number
         self.run = run
         self.agent = agent
-        self.stages = stages or {}
-        """By type of task: the agents that work on it one after the other."""
-        self.knows_agent = knows_agent
         self.actor = Actor(ActorKind.ORCHESTRATOR, run)
         self.verified = ""
         """The commit that was verified last, and held."""
@@ -65,7 +73,7 @@ class TaskKeeper:
         return task
 
     def _stages(self, task: Task) -> tuple[str, ...]:
-        return self.stages.get(task.type, ())
+        return self.context.stages.get(task.type, ())
 
     async def check(self, resumed: bool) -> Task:
         """The task, if it can be worked on now; a refusal comes before anything is made."""
@@ -109,7 +117,11 @@ class TaskKeeper:
 
     def _command_of(self, agent: str) -> str:
         """The command that has an agent work on the task; where there is no such agent, the one that says so."""
-        return f"genba run {agent} --issue {self.number}" if self.knows_agent(agent) else f"genba agent check {agent}"
+        return (
+            f"genba run {agent} --issue {self.number}"
+            if self.context.knows_agent(agent)
+            else f"genba agent check {agent}"
+        )
 
     async def _nothing_to_wait_for(self, task: Task) -> None:
         """What a task depends on is done, and its parts have ended, before somebody works on it."""
@@ -129,7 +141,7 @@ class TaskKeeper:
     async def _is_done(self, number: int) -> bool:
         return (await self.ledger.look(number)).status is TaskStatus.DONE
 
-    async def begin(self, workspace: Workspace, world: SessionContext, process: int) -> Feedback | None:
+    async def begin(self, workspace: Workspace, process: int) -> Feedback | None:
         """Claim the task. What comes back is what sent the work back the last time."""
         start = SessionStart(
             run=self.run,
@@ -137,14 +149,14 @@ class TaskKeeper:
             branch=workspace.branch,
             base=workspace.base,
             workdir=workspace.path,
-            host=world.host,
+            host=self.context.host,
             process=process,
         )
 
         def died(older: SessionStart) -> bool:
             """Whoever holds no lock on its branch has died. We hold ours, so an older session on it is dead too."""
             here = older.host == start.host
-            return here and (older.branch == start.branch or not world.is_running(older.branch))
+            return here and (older.branch == start.branch or not self.context.is_branch_held(older.branch))
 
         briefing = await self.ledger.begin(self.number, start, died)
         self.verified = briefing.verified
@@ -152,7 +164,7 @@ class TaskKeeper:
         if changes is None:
             return briefing.gap or first_gap(briefing.last)
         self.reviewed = changes.key
-        rounds = max(world.review_rounds, changes.count)
+        rounds = max(self.context.review_rounds, changes.count)
         return briefing.gap or findings_gap(
             changes.findings, commit=changes.commit, reviewer=changes.reviewer, round=changes.count, rounds=rounds
         )
@@ -179,11 +191,11 @@ class TaskKeeper:
             return ""
         return f"task #{self.number} waits for a review of {self.verified[:7]} by {_reviewer(task)}"
 
-    async def ask_review(self, world: SessionContext) -> str:
+    async def ask_review(self) -> str:
         """Create the review task, or the decision of a person; returns the next commands. Safe to repeat."""
-        review = await self.ledger.ask_review(self.number, self.verified, self.run, world.review_rounds)
+        review = await self.ledger.ask_review(self.number, self.verified, self.run, self.context.review_rounds)
         if review.reviewer_type == "ai":
-            return f"{self._command_of(world.reviewer)}   or: genba work"
+            return f"{self._command_of(self.context.reviewer)}   or: genba work"
         return f"genba approve {self.number}   or: genba reject {self.number} --reason TEXT"
 
     async def rework(self, reason: str) -> None:

@@ -23,23 +23,23 @@ class Signals(msgspec.Struct, frozen=True):
     closure: ClosureChoice | None = None
 
 
-async def handle_actions(text: str, settings: Actions, world: SessionContext, state: LoopState) -> Signals:
+async def handle_actions(text: str, settings: Actions, context: SessionContext, state: LoopState) -> Signals:
     """Refuse what is not allowed, hand over the rest, and gather what it signals."""
     signals = Signals()
     for block in find_actions(text, settings):
         where = {"step": state.step, "iteration": state.iterations + 1}
         if not block.allowed:
             reason = "it is not in runner.actions.types"
-            world.journal.emit(ActionRefused(type=block.type, reason=reason, **where))  # type: ignore[arg-type]
+            context.journal.emit(ActionRefused(type=block.type, reason=reason, **where))  # type: ignore[arg-type]
             continue
         handler = settings.handlers.get(block.type, RECORD)
-        signals, result = await _handle(block, handler, world, signals)
+        signals, result = await _handle(block, handler, context, signals)
         handled = ActionHandled(type=block.type, handler=handler, result=result, **where)  # type: ignore[arg-type]
-        world.journal.emit(handled)
+        context.journal.emit(handled)
     return signals
 
 
-async def _handle(block: ActionBlock, handler: str, world: SessionContext, signals: Signals) -> tuple[Signals, str]:
+async def _handle(block: ActionBlock, handler: str, context: SessionContext, signals: Signals) -> tuple[Signals, str]:
     match handler:
         case "builtin:record":
             return signals, msgspec.json.encode(block.content).decode()
@@ -52,7 +52,7 @@ async def _handle(block: ActionBlock, handler: str, world: SessionContext, signa
             choice = read_closure({"closure": block.content})
             return msgspec.structs.replace(signals, closure=choice), str(choice.action or "")
     try:
-        result = await asyncio.to_thread(world.action_handlers[block.type], block.content)
+        result = await asyncio.to_thread(context.agent.action_handlers[block.type], block.content)
     except Exception as error:
         raise UnrecoverableError(f"the handler {handler} failed: {type(error).__name__}: {error}") from error
     return signals, "" if result is None else str(result)

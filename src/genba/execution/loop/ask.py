@@ -85,25 +85,32 @@ class Asking:
     """Puts the question of one iteration until there is an answer that can be judged."""
 
     def __init__(
-        self, definition: AgentDefinition, world: SessionContext, instance: AgentInstance, issue: int | None
+        self,
+        definition: AgentDefinition,
+        context: SessionContext,
+        instance: AgentInstance,
+        issue: int | None,
+        *,
+        work: WorkView | None = None,
+        is_over: Callable[[], Awaitable[bool]] | None = None,
     ) -> None:
         self.definition = definition
-        self.world = world
+        self.context = context
         self.instance = instance
         self.issue = issue
         self.limits = definition.file.runner.limits
         self.spent = Usage()
         """What the questions of this iteration cost, whether or not an answer comes of them."""
-        self.began = world.clock.elapsed()
-        self.over: Callable[[], Awaitable[bool]] | None = None
-        """Whether the run has come to something though its instance failed: then it is not asked again."""
-        self.work: WorkView | None = None
-        """What the work itself shows of a reply that names no way on; None: replies alone count."""
+        self.began = context.clock.elapsed()
+        self.is_over = is_over
+        """True when the session has a result although its instance failed: then it is not asked again."""
+        self.work = work
+        """What the work itself shows of a reply that names no next step; None: replies alone count."""
 
     async def put(self, state: LoopState, prompt: ResolvedPrompt) -> Answer:
         text, asks = prompt.text, 0
         self.spent = Usage()
-        self.began = self.world.clock.elapsed()
+        self.began = self.context.clock.elapsed()
         for attempt in range(1, self.limits.reasks + 2):
             reply, tries = await self._with_retries(state, prompt, text, asks)
             asks += tries
@@ -115,7 +122,7 @@ class Asking:
                 return Answer(reply=reply, structured=structured, move=found, usage=self.spent, asks=asks)
             if structured is None and await self._needs_no_words(state):
                 return Answer(reply=reply, structured=None, move=None, usage=self.spent, asks=asks)
-            self.world.journal.emit(
+            self.context.journal.emit(
                 ReplyRefused(
                     step=state.step,
                     iteration=state.iterations + 1,
@@ -146,17 +153,17 @@ class Asking:
                 return await self._ask(state, prompt, text, asked + tries), tries
             except RecoverableError as error:
                 spent = self.elapsed()
-                if self.over is not None and await self.over():
+                if self.is_over is not None and await self.is_over():
                     raise
                 failed += not (isinstance(error, RateLimited) and (error.retry_after or 0) > 0)
-                wait = wait_before_retry(error, failed, self.limits, self.world.jitter())
+                wait = wait_before_retry(error, failed, self.limits, self.context.agent.jitter())
                 if wait is None:
                     raise
                 if spent + wait > time_left(state, self.limits):
                     raise OutOfTime(
                         f"{error.message}; the next try is in {wait:.0f} s, after the time of this run"
                     ) from error
-                self.world.journal.emit(
+                self.context.journal.emit(
                     AskRetried(
                         step=state.step,
                         iteration=state.iterations + 1,
@@ -165,11 +172,11 @@ class Asking:
                         attempt=tries,
                     )
                 )
-                await self.world.clock.sleep(wait)
+                await self.context.clock.sleep(wait)
 
     def elapsed(self) -> float:
         """Seconds since this iteration began to ask."""
-        return self.world.clock.elapsed() - self.began
+        return self.context.clock.elapsed() - self.began
 
     async def _ask(self, state: LoopState, prompt: ResolvedPrompt, text: str, number: int) -> Reply:
         step_id = state.step
@@ -191,12 +198,12 @@ class Asking:
             issue=self.issue,
             timeout_seconds=min(self.limits.ask_timeout_seconds, left),
             idle_seconds=self.limits.idle_timeout_seconds,
-            output_bytes=self.world.journal.room(),
+            output_bytes=self.context.journal.room(),
         )
-        reply = await self.world.adapter.execute(self.instance, ask, self._listen(state))
+        reply = await self.context.agent.adapter.execute(self.instance, ask, self._listen(state))
         if not reply.usage.believable():
             message = "warning: the agent reported a usage that no reply can have; it is not counted"
-            self.world.journal.emit(Notice(step=step_id, iteration=state.iterations + 1, message=message))
+            self.context.journal.emit(Notice(step=step_id, iteration=state.iterations + 1, message=message))
             reply = msgspec.structs.replace(reply, usage=Usage())
         if reply.failure:
             await self._weigh_failure(state, reply.failure)
@@ -208,7 +215,7 @@ class Asking:
             exit_code=reply.exit_code,
             seconds=round(reply.seconds, 3),
         )
-        self.world.journal.emit(ended)
+        self.context.journal.emit(ended)
         received = ReplyReceived(
             step=step_id,
             iteration=state.iterations + 1,
@@ -217,7 +224,7 @@ class Asking:
             session_id=reply.session_id,
             usage=reply.usage,
         )
-        self.world.journal.emit(received)
+        self.context.journal.emit(received)
         return reply
 
     async def _weigh_failure(self, state: LoopState, failure: str) -> None:
@@ -225,26 +232,27 @@ class Asking:
         if self.work is None or not await self.work.delivered(state):
             raise AgentUnavailable(failure)
         message = f"warning: {failure}; it left work on its branch, which is judged"
-        self.world.journal.emit(
+        self.context.journal.emit(
             Notice(step=state.step, iteration=state.iterations + 1, message=message[:_LONGEST_NOTICE])
         )
 
     def _listen(self, state: LoopState) -> Any:
-        where = {"step": state.step, "iteration": state.iterations + 1}
+        step, iteration, emit = state.step, state.iterations + 1, self.context.journal.emit
 
         def heard(stream: str, line: str) -> None:
             if stream == "started":
-                self.world.journal.emit(AgentStarted(process=int(line), **where))  # type: ignore[arg-type]
+                emit(AgentStarted(process=int(line), step=step, iteration=iteration))
             elif stream == "tool":
                 tool, _, target = line.partition(" ")
-                self.world.journal.emit(ToolUsed(tool=tool[:_LONGEST_TARGET], target=target[:_LONGEST_TARGET], **where))  # type: ignore[arg-type]
+                tool, target = tool[:_LONGEST_TARGET], target[:_LONGEST_TARGET]
+                emit(ToolUsed(tool=tool, target=target, step=step, iteration=iteration))
             elif stream == "notice":
-                self.world.journal.emit(Notice(message=line[:_LONGEST_NOTICE], **where))  # type: ignore[arg-type]
+                emit(Notice(message=line[:_LONGEST_NOTICE], step=step, iteration=iteration))
             elif stream == LEFT_OUT:
                 name, size, lines = line.split(" ")
-                self.world.journal.emit(OutputLeftOut(stream=name, bytes=int(size), lines=int(lines), **where))  # type: ignore[arg-type]
+                emit(OutputLeftOut(stream=name, bytes=int(size), lines=int(lines), step=step, iteration=iteration))
             else:
-                self.world.journal.emit(AgentOutput(stream=stream, text=line, **where))  # type: ignore[arg-type]
+                emit(AgentOutput(stream=stream, text=line, step=step, iteration=iteration))
 
         return heard
 
@@ -264,7 +272,7 @@ class Asking:
 
     def _too_large(self, structured: dict[str, Any] | None) -> Refusal | None:
         """A structured reply is kept in the state and in the journal, which has room for so much."""
-        most = max(_LEAST_STRUCTURED, self.world.journal.room() // 8)
+        most = max(_LEAST_STRUCTURED, self.context.journal.room() // 8)
         size = len(msgspec.json.encode(structured)) if structured is not None else 0
         return Refusal(say(self.definition.language, "large_json", size=size, most=most)) if size > most else None
 

@@ -9,6 +9,7 @@ import msgspec
 from genba.definitions.agent.definition import AgentDefinition
 from genba.domain.errors import DiskFullError, GenbaError
 from genba.domain.events import IterationFinished, IterationStarted, Notice
+from genba.domain.ports import AgentInstance, Steps
 from genba.domain.sessions.evidence import CheckResult, TreeFacts
 from genba.domain.sessions.loop_state import LoopState
 from genba.domain.sessions.outcomes import Outcome
@@ -31,10 +32,10 @@ _SUMMARY_LENGTH = 600
 class Work:
     """What git shows of the work while an iteration asks."""
 
-    def __init__(self, judge: Judge, observing: Observing, world: SessionContext) -> None:
+    def __init__(self, judge: Judge, observing: Observing, context: SessionContext) -> None:
         self.judge = judge
         self.observing = observing
-        self.world = world
+        self.context = context
 
     def judges(self, state: LoopState) -> bool:
         return not state.structured and self.judge.judges_by_work(state)
@@ -44,7 +45,7 @@ class Work:
 
     async def delivered(self, state: LoopState) -> bool:
         facts = await self.observing.facts()
-        return _moved(state, facts) and bool(facts.commits or (facts.dirty and self.world.adapter_commits))
+        return _moved(state, facts) and bool(facts.commits or (facts.dirty and self.context.agent.commits_for_it))
 
 
 class Loop:
@@ -53,43 +54,46 @@ class Loop:
     def __init__(
         self,
         definition: AgentDefinition,
-        world: SessionContext,
+        context: SessionContext,
         workspace: Workspace,
         judge: Judge,
         prompts: Prompts,
-        asking: Asking,
+        instance: AgentInstance,
         observing: Observing,
     ) -> None:
         self.definition = definition
-        self.world = world
+        self.context = context
         self.workspace = workspace
         self.judge = judge
         self.prompts = prompts
-        self.asking = asking
         self.observing = observing
-        asking.work = Work(judge, observing, world)
-        self.delivery = Delivery(world.inbox, workspace.run)
+        work = Work(judge, observing, context)
+        self.asking = Asking(definition, context, instance, observing.issue, work=work)
+        self.delivery = Delivery(context.inbox, workspace.run)
 
-    async def run(self, state: LoopState, reached: Callable[[LoopState], None]) -> LoopState:
-        """Go on until the end; `reached` is told each state on the way, so that a stop knows where it was."""
+    async def run(self, state: LoopState, steps: Steps, reached: Callable[[LoopState], None]) -> LoopState:
+        """Iterate until the end; `reached` is called with each state, so that a stop knows where it was."""
         while not state.ended:
-            state = await self.world.steps.run("iterate", partial(self.advance, state), LoopState)
+            state = await steps.run("iterate", partial(self.advance, state), LoopState)
             reached(state)
         return state
+
+    async def is_over(self) -> bool:
+        return False
 
     async def advance(self, state: LoopState) -> LoopState:
         """One iteration."""
         spent = exhausted(state, self.definition)
         if spent is not None:
             return state.end(Outcome.BUDGET_EXHAUSTED, spent.reason)
-        began = self.world.clock.elapsed()
+        began = self.context.clock.elapsed()
         try:
             messages = await self.delivery.due(state)
             prompt = self.prompts.resolve(state, messages)
             self._announce(state, prompt)
             answer = await self.asking.put(state, prompt)
             await self.delivery.delivered(state, messages)
-            signals = await handle_actions(answer.reply.text, self.definition.file.runner.actions, self.world, state)
+            signals = await handle_actions(answer.reply.text, self.definition.file.runner.actions, self.context, state)
             await self._commit(state)
             heard = _heard(answer, signals)
             closed = await self.observing.issue_closed()
@@ -102,14 +106,14 @@ class Loop:
             raise
         except GenbaError as error:
             return self._cut_off(state, Outcome.FAILED, error.message, error.hint)
-        seconds = self.world.clock.elapsed() - began
+        seconds = self.context.clock.elapsed() - began
         after = self._after(state, answer, signals, verdict, facts, seconds)
         self._settle(state, after, answer, heard, verdict, facts, results, seconds)
         return after
 
     def _cut_off(self, state: LoopState, outcome: Outcome, reason: str, hint: str = "") -> LoopState:
         """The end of an iteration without a verdict. What it cost still counts."""
-        return self.spent_so_far(state).end(outcome, self.world.redact(reason), hint)
+        return self.spent_so_far(state).end(outcome, self.context.redact(reason), hint)
 
     def spent_so_far(self, state: LoopState) -> LoopState:
         """The same state with what the iteration that is under way has cost."""
@@ -123,8 +127,8 @@ class Loop:
         step = state.step
         choice = signals.closure or read_closure(answer.structured)
         if choice.unknown:
-            message = f'"{self.world.redact(choice.unknown)}" is no closure action, and the default applies'
-            self.world.journal.emit(Notice(message=message))
+            message = f'"{self.context.redact(choice.unknown)}" is no closure action, and the default applies'
+            self.context.journal.emit(Notice(message=message))
         return msgspec.structs.replace(
             state,
             step=verdict.step,
@@ -143,11 +147,11 @@ class Loop:
             denied=answer.reply.tools_denied,
             last_failure=verdict.failure or state.last_failure,
             judged="" if facts.dirty or facts.strayed else facts.tree,
-            previous_summary=self.world.redact(_summary(answer)),
-            output=_each_text(answer.structured, self.world.redact),
+            previous_summary=self.context.redact(_summary(answer)),
+            output=_each_text(answer.structured, self.context.redact),
             closure=choice if choice.action or choice.add_labels or choice.remove_labels else state.closure,
             outcome=verdict.outcome,
-            reason=self.world.redact(verdict.reason),
+            reason=self.context.redact(verdict.reason),
         )
 
     def _handed_over(self, step: str, answer: Answer) -> dict[str, dict[str, object]]:
@@ -158,16 +162,16 @@ class Loop:
         return {step: {name.replace(".", "_"): field(answer.structured, name) for name in fields}}
 
     async def _commit(self, state: LoopState) -> None:
-        if self.world.adapter_commits:
+        if self.context.agent.commits_for_it:
             author = f"{self.definition.file.title} <{self.definition.name}@agents.invalid>"
             message = f"{self.definition.file.title}: {state.step}, iteration {state.iterations + 1}\n\n"
             message += trailers(self.asking.issue, self.definition.name, self.workspace.run)
-            await self.world.trees.commit(self.workspace, message, author)
+            await self.context.git.trees.commit(self.workspace, message, author)
 
     def _announce(self, state: LoopState, prompt: ResolvedPrompt) -> None:
         if prompt.notice:
-            self.world.journal.emit(Notice(step=state.step, message=prompt.notice))
-        self.world.journal.emit(
+            self.context.journal.emit(Notice(step=state.step, message=prompt.notice))
+        self.context.journal.emit(
             IterationStarted(
                 step=state.step,
                 iteration=state.iterations + 1,
@@ -190,10 +194,10 @@ class Loop:
     ) -> None:
         skipped = [r.name for r in results if not r.passed and self.judge.skips(before.step, r.name)]
         for name in skipped:
-            self.world.journal.emit(Notice(step=before.step, message=f"{name} failed and is skipped"))
+            self.context.journal.emit(Notice(step=before.step, message=f"{name} failed and is skipped"))
         again = verdict.gap is not None
         intent = "" if verdict.kind is VerdictKind.STOP else str(self.judge.move(before, heard).intent)
-        self.world.journal.emit(
+        self.context.journal.emit(
             IterationFinished(
                 step=before.step,
                 iteration=after.iterations,

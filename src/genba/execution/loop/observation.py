@@ -17,9 +17,9 @@ from genba.judgement.loop.verdicts import Judge
 class Observing:
     """Gathers the evidence of one iteration. It believes nothing that the reply says."""
 
-    def __init__(self, judge: Judge, world: SessionContext, workspace: Workspace, issue: int | None) -> None:
+    def __init__(self, judge: Judge, context: SessionContext, workspace: Workspace, issue: int | None) -> None:
         self.judge = judge
-        self.world = world
+        self.context = context
         self.workspace = workspace
         self.issue = issue
         self.follows_issue = any(isinstance(part, ExternalState) for part in judge.parts)
@@ -27,11 +27,11 @@ class Observing:
     async def issue_closed(self) -> bool:
         if self.issue is None or not self.follows_issue:
             return False
-        return (await self.world.tracker.read(self.issue)).closed
+        return (await self.context.tracker.tracker.read(self.issue)).closed
 
     async def facts(self) -> TreeFacts:
         """What git shows now."""
-        return await self.world.trees.observe(self.workspace)
+        return await self.context.git.trees.observe(self.workspace)
 
     async def gather(self, state: LoopState, due: tuple[str, ...]) -> tuple[TreeFacts, tuple[CheckResult, ...]]:
         """Conditions run in order and stop at the first failure that counts."""
@@ -46,7 +46,7 @@ class Observing:
 
     async def _after_checks(self, facts: TreeFacts) -> TreeFacts:
         """The facts, unless a check changed the tree: then what it left counts as uncommitted."""
-        after = await self.world.trees.observe(self.workspace)
+        after = await self.context.git.trees.observe(self.workspace)
         if after.tree == facts.tree and after.head == facts.head:
             return facts
         return msgspec.structs.replace(after, dirty=after.dirty or ("changed by a check",))
@@ -56,7 +56,7 @@ class Observing:
 
         It is on no branch by then, and that is no fault of the work.
         """
-        facts = msgspec.structs.replace(await self.world.trees.observe(self.workspace), strayed="")
+        facts = msgspec.structs.replace(await self.context.git.trees.observe(self.workspace), strayed="")
         for name in checks:
             result = await self._told(name, facts, state)
             if not result.passed:
@@ -71,7 +71,7 @@ class Observing:
         """The result of a check, written down; a check that cannot be run is an error."""
         result = await self._check(name, facts)
         where = {"step": state.step, "iteration": state.iterations + 1}
-        self.world.journal.emit(CheckFinished(result=result, **where))  # type: ignore[arg-type]
+        self.context.journal.emit(CheckFinished(result=result, **where))  # type: ignore[arg-type]
         if result.status is CheckStatus.ERROR:
             raise CheckBrokenError(f"the check {name} could not be run: {result.detail}")
         return result
@@ -81,4 +81,4 @@ class Observing:
         by_facts = judge_check(name, check, facts, self.judge.definition.language)
         if by_facts is not None:
             return by_facts
-        return await self.world.checks.run(name, check, self.workspace, self.workspace.run)
+        return await self.context.git.checks.run(name, check, self.workspace, self.workspace.run)

@@ -4,18 +4,19 @@ Law: what the instance writes is not read at all. When it has ended, the blackbo
 without a result has failed, whatever its exit code.
 """
 
-import asyncio
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from genba.definitions.agent.definition import AgentDefinition
 from genba.domain.errors import DiskFullError, GenbaError
 from genba.domain.events import IterationFinished, IterationStarted
-from genba.domain.ports import Workflow
+from genba.domain.ports import AgentInstance, Steps, Workflow
 from genba.domain.sessions.evidence import TreeFacts
-from genba.domain.sessions.loop_state import WAITS_FOR_PARTS, Failure, LoopState
+from genba.domain.sessions.loop_state import Failure, LoopState
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.sessions.replies import Usage
 from genba.domain.sessions.trailers import trailers
@@ -25,11 +26,13 @@ from genba.execution.loop.ask import Asking, OutOfTime
 from genba.execution.loop.messages import Delivery
 from genba.execution.loop.prompts import Prompts, ResolvedPrompt
 from genba.execution.session_context import SessionContext
-from genba.execution.verification.session_verification import Proof
 from genba.judgement.language.sentences import in_language
 from genba.judgement.language.wording import say
 from genba.judgement.loop.budgets import exhausted
 from genba.judgement.workflow.instructions import control_prompt
+
+if TYPE_CHECKING:
+    from genba.execution.session_progress import SessionProgress
 
 _RESULT = "result"
 """The check of an instance that ended without one."""
@@ -43,35 +46,51 @@ class Control(msgspec.Struct, frozen=True, kw_only=True):
     project_id: str
 
 
+class WorkflowContext(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers the agent of a session that asks for its next action."""
+
+    runs: Workflow
+    control: Control
+
+    def loop(
+        self,
+        context: SessionContext,
+        progress: SessionProgress,
+        workspace: Workspace,
+        prompts: Prompts,
+        instance: AgentInstance,
+    ) -> StateDrivenLoop:
+        return StateDrivenLoop(self, context, progress, workspace, prompts, instance)
+
+
 class StateDrivenLoop:
-    """The lives of the instances of one run."""
+    """The instances of one session, one after the other."""
 
     def __init__(
         self,
-        definition: AgentDefinition,
-        world: SessionContext,
+        workflow: WorkflowContext,
+        context: SessionContext,
+        progress: SessionProgress,
         workspace: Workspace,
         prompts: Prompts,
-        asking: Asking,
-        claiming: asyncio.Lock,
-        proof: Proof | None,
+        instance: AgentInstance,
     ) -> None:
-        self.definition = definition
-        self.world = world
+        self.definition = progress.plan.definition
+        self.workflow = workflow
+        self.context = context
         self.workspace = workspace
         self.prompts = prompts
-        self.asking = asking
-        self.claiming = claiming
-        """Held while a claim is looked at: who wants to know what came of the run waits for it."""
-        self.proof = proof
-        """What its claims are verified with; a manager has none of its own."""
-        self.delivery = Delivery(world.inbox, workspace.run)
-        asking.over = self.is_over
+        self.asking = Asking(self.definition, context, instance, progress.plan.issue, is_over=self.is_over)
+        self.claiming = progress.claiming
+        """Held while a claim is verified: the result of the session is read after it."""
+        self.proof = progress.proof
+        """Verifies its claims; a manager has none."""
+        self.delivery = Delivery(context.inbox, workspace.run)
 
-    async def run(self, state: LoopState, reached: Callable[[LoopState], None]) -> LoopState:
-        """Go on until the end; `reached` is told each state on the way."""
+    async def run(self, state: LoopState, steps: Steps, reached: Callable[[LoopState], None]) -> LoopState:
+        """Iterate until the end; `reached` is called with each state."""
         while not state.ended:
-            state = await self.world.steps.run("iterate", partial(self.advance, state), LoopState)
+            state = await steps.run("iterate", partial(self.advance, state), LoopState)
             reached(state)
         return state
 
@@ -80,7 +99,7 @@ class StateDrivenLoop:
         spent = exhausted(state, self.definition)
         if spent is not None:
             return state.end(Outcome.BUDGET_EXHAUSTED, spent.reason)
-        began = self.world.clock.elapsed()
+        began = self.context.clock.elapsed()
         asks, failed = 1, None
         try:
             messages = await self.delivery.due(state)
@@ -96,7 +115,7 @@ class StateDrivenLoop:
             failed = (Outcome.FAILED, error.message, error.hint)
         standing = await self._standing()
         facts = await self._left_behind(state, standing)
-        seconds = self.world.clock.elapsed() - began
+        seconds = self.context.clock.elapsed() - began
         after = self._after(state, asks, seconds)
         after = self._judged(after, standing, facts, failed)
         self._settle(after, facts, seconds)
@@ -109,8 +128,7 @@ class StateDrivenLoop:
 
     def _prompt(self, state: LoopState, messages: tuple[Message, ...]) -> ResolvedPrompt:
         """How to ask, and who it is: all the rest it is told when it asks."""
-        control = self.world.control
-        assert control is not None  # noqa: S101  (made ready together with the workflow)
+        control = self.workflow.control
         system, sections = self.prompts.told(state, messages)
         text = control_prompt(control.language, control.agent_id, control.project_id, system)
         if state.previous_summary:
@@ -129,41 +147,37 @@ class StateDrivenLoop:
 
     async def _standing(self) -> SessionResult:
         async with self.claiming:
-            await self._workflow.leave(self.workspace.run, "its instance has ended")
+            await self.workflow.runs.leave(self.workspace.run, "its instance has ended")
             return await self._known()
 
     async def _known(self) -> SessionResult:
         """What the blackboard says; a claim that was verified counts before whoever answers it has written it down."""
-        standing = await self._workflow.standing(self.workspace.run)
+        standing = await self.workflow.runs.standing(self.workspace.run)
         if self.proof is None or _has_result(standing) or await self.proof.known(self.workspace) is None:
             return standing
         return msgspec.structs.replace(standing, completed=True)
 
-    @property
-    def _workflow(self) -> Workflow:
-        assert self.world.workflow is not None  # noqa: S101  (a run whose agent asks has one)
-        return self.world.workflow
-
     async def _left_behind(self, state: LoopState, standing: SessionResult) -> TreeFacts:
         """What is seen of the work. What it left is committed where the adapter asks for it, but for verified work."""
-        if self.world.adapter_commits and not standing.completed and not self.definition.manages:
+        if self.context.agent.commits_for_it and not standing.completed and not self.definition.manages:
             author = f"{self.definition.file.title} <{self.definition.name}@agents.invalid>"
             message = f"{self.definition.file.title}: life {state.iterations + 1}\n\n"
             message += trailers(self.asking.issue, self.definition.name, self.workspace.run)
-            await self.world.trees.commit(self.workspace, message, author)
-        return await self.world.trees.observe(self.workspace)
+            await self.context.git.trees.commit(self.workspace, message, author)
+        return await self.context.git.trees.observe(self.workspace)
 
     def _judged(
         self, after: LoopState, standing: SessionResult, facts: TreeFacts, failed: tuple[Outcome, str, str] | None
     ) -> LoopState:
-        redact = self.world.redact
+        redact = self.context.redact
         if standing.completed:
             return msgspec.structs.replace(after.end(Outcome.COMPLETED, "its report was verified"), judged=facts.tree)
         if standing.blocked:
             return after.end(Outcome.BLOCKED, redact(standing.blocked))
         if standing.suspended:
-            suspended = msgspec.structs.replace(after, suspended=f"{WAITS_FOR_PARTS}{redact(standing.suspended)}")
-            return suspended.end(Outcome.INCOMPLETE, redact(standing.suspended))
+            reason = redact(standing.suspended)
+            suspended = msgspec.structs.replace(after, suspended=reason, waits_for_subtasks=True)
+            return suspended.end(Outcome.INCOMPLETE, reason)
         if standing.paused:
             return msgspec.structs.replace(after, suspended=standing.paused).end(Outcome.INCOMPLETE, standing.paused)
         if standing.refused:
@@ -199,7 +213,7 @@ class StateDrivenLoop:
         )
 
     def _announce(self, state: LoopState, prompt: ResolvedPrompt) -> None:
-        self.world.journal.emit(
+        self.context.journal.emit(
             IterationStarted(
                 step=state.step,
                 iteration=state.iterations + 1,
@@ -212,7 +226,7 @@ class StateDrivenLoop:
     def _settle(self, after: LoopState, facts: TreeFacts, seconds: float) -> None:
         spent: Usage = self.asking.spent
         verdict = "retry" if after.outcome is None else "complete" if after.outcome is Outcome.COMPLETED else "stop"
-        self.world.journal.emit(
+        self.context.journal.emit(
             IterationFinished(
                 step=after.step,
                 iteration=after.iterations,

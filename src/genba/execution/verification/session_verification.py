@@ -4,7 +4,12 @@ Law: a person who changes the goals of a task, or what the base calls done, chan
 next verification on. What was verified before that does not land on the old verdict.
 """
 
+from __future__ import annotations
+
+import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,8 +20,13 @@ from genba.domain.sessions.workspaces import Proposal, Workspace
 from genba.execution.delivery.pull_request_text import Evidence, evidence_of
 from genba.execution.delivery.task_updates import TaskKeeper
 from genba.execution.session_context import SessionContext
-from genba.execution.verification.policy import Policy
-from genba.execution.verification.verify import evidence
+from genba.execution.verification.policy import Policy, PolicyResolver
+from genba.execution.verification.verify import Verifier, evidence
+from genba.judgement.language.wording import say
+
+if TYPE_CHECKING:
+    from genba.definitions.agent.definition import AgentDefinition
+    from genba.domain.ports import Steps
 
 
 class Proved(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,20 +41,48 @@ class Proved(msgspec.Struct, frozen=True, kw_only=True):
 
 
 PolicyOf = Callable[[str], Awaitable[Policy]]
-"""What work over a base is held to now."""
+"""Returns what work over a base is held to now."""
+
+
+class VerificationContext(msgspec.Struct, frozen=True, kw_only=True):
+    """Reads what work is held to, and verifies it."""
+
+    policies: PolicyResolver
+    verifier: Verifier
+
+    def proof(
+        self,
+        context: SessionContext,
+        definition: AgentDefinition,
+        policy: Policy,
+        tasks: TaskKeeper | None,
+        policy_of: PolicyOf,
+        claiming: asyncio.Lock,
+    ) -> Proof:
+        return Proof(context, self.verifier, definition, policy, tasks, policy_of, claiming)
 
 
 class Proof:
     """Verifies the work of one run against what it is held to, and writes down what was seen."""
 
     def __init__(
-        self, world: SessionContext, policy: Policy, agent: str, tasks: TaskKeeper | None, policy_of: PolicyOf
+        self,
+        context: SessionContext,
+        verifier: Verifier,
+        definition: AgentDefinition,
+        policy: Policy,
+        tasks: TaskKeeper | None,
+        policy_of: PolicyOf,
+        claiming: asyncio.Lock,
     ) -> None:
-        self.world = world
+        self.context = context
+        self.verifier = verifier
+        self.definition = definition
+        self.claiming = claiming
+        """Held while the work is verified, which an agent may claim to be done while it lives."""
         self.policy = policy
         """What the newest verdict held the work to; at first, what the session began with."""
         self.policy_of = policy_of
-        self.agent = agent
         self.tasks = tasks
         self.verdict = ""
         """The newest verdict on the work of this run."""
@@ -56,11 +94,44 @@ class Proof:
         self.evidence: Evidence | None = None
         """What a pull request tells of it."""
 
+    async def verify(self, steps: Steps, workspace: Workspace, conflicts: tuple[str, ...]) -> CheckResult | None:
+        """Verify the branch as a step; returns what fails, None when it is done."""
+        proved = await steps.run("verify", partial(self.prove, workspace, conflicts), Proved)
+        self._recall(proved)
+        return proved.red
+
+    async def prove(self, workspace: Workspace, conflicts: tuple[str, ...]) -> Proved:
+        """Verify the branch as it is now. Safe to repeat."""
+        async with self.claiming:
+            known = await self.known(workspace) if self.definition.state_driven else None
+            if known is not None:
+                return known
+            markers = await self._markers_left(workspace, conflicts)
+            if markers is not None:
+                return Proved(red=markers)
+            proved = await self.of_branch(workspace)
+        proposes = self.definition.file.runner.execution.finalize.create_pr
+        if proposes and self.last is not None:
+            return msgspec.structs.replace(proved, evidence=evidence_of(self.last))
+        return proved
+
+    async def _markers_left(self, workspace: Workspace, conflicts: tuple[str, ...]) -> CheckResult | None:
+        """Returns a failed check where the work still has the markers of the conflict that it came back with."""
+        rework = self.context.git.rework
+        if not conflicts or rework is None:
+            return None
+        seen = await self.context.git.trees.observe(workspace)
+        left = await rework.markers_left(seen.head, conflicts)
+        if not left:
+            return None
+        message = say(self.definition.language, "markers_left", paths=", ".join(left))
+        return CheckResult("conflict", CheckStatus.FAILED, message)
+
     async def known(self, workspace: Workspace) -> Proved | None:
         """What was proved of the branch as it stands; None where it must be looked at."""
         if not self.done or not self.held:
             return None
-        seen = await self.world.trees.observe(workspace)
+        seen = await self.context.git.trees.observe(workspace)
         if seen.head != self.held or seen.strayed or not await self.is_current(workspace.base):
             return None
         return Proved(commit=self.held, verdict=self.verdict)
@@ -75,25 +146,23 @@ class Proof:
         red = await self._of_branch(workspace)
         return Proved(red=red, commit=self.held, verdict=self.verdict)
 
-    def recall(self, proved: Proved) -> None:
+    def _recall(self, proved: Proved) -> None:
         """Know again what was proved, by whichever process."""
         self.held, self.verdict, self.done = proved.commit, proved.verdict, bool(proved.commit) and proved.red is None
         self.evidence = proved.evidence
         if self.tasks is not None and self.held:
             self.tasks.verified = self.held if self.done else ""
 
-    def told(self) -> Evidence | None:
-        """The newest verification, in the words of a pull request."""
-        return evidence_of(self.last) if self.last is not None else None
-
     async def _of_branch(self, workspace: Workspace) -> CheckResult | None:
-        seen = await self.world.trees.observe(workspace)
+        seen = await self.context.git.trees.observe(workspace)
         if self.tasks is None and not seen.commits:
             return None
         if await self._shares_nothing(workspace, seen.head):
             message = f"{workspace.branch} shares no commit with {workspace.base_branch} any more: it could not land"
             return CheckResult("history", CheckStatus.FAILED, message)
-        elsewhere = await self.world.repository.left_elsewhere(f"{self.agent}@agents.invalid", workspace)
+        elsewhere = await self.context.git.repository.left_elsewhere(
+            f"{self.definition.name}@agents.invalid", workspace
+        )
         return await self._verdict(
             Subject(
                 commit=seen.head,
@@ -108,8 +177,7 @@ class Proof:
 
     async def _shares_nothing(self, workspace: Workspace, head: str) -> bool:
         """Whether somebody cut the branch off from where it began."""
-        verifier = self.world.verifier
-        return verifier is not None and await verifier.history.fork_point(workspace.base, head) is None
+        return await self.verifier.history.fork_point(workspace.base, head) is None
 
     async def of_merge(self, workspace: Workspace, proposal: Proposal) -> CheckResult | None:
         """Why what would land is not done; the base may have moved since the branch was verified."""
@@ -125,18 +193,17 @@ class Proof:
 
     async def _verdict(self, subject: Subject, of_merge: bool = False) -> CheckResult | None:
         """Verify a commit; what is not done comes back as one failed check, with the evidence in it."""
-        assert self.world.verifier is not None  # noqa: S101  (who has a rulebook has a verifier)
         self.policy = await self.policy_of(subject.base)
-        verification = await self.world.verifier.verify(subject, self.policy, self._tell)
+        verification = await self.verifier.verify(subject, self.policy, self._tell)
         self.held, self.verdict, self.done = subject.commit, verification.verdict, verification.done
         self.last = verification
-        self.world.journal.emit(verification_finished(verification, self.world.redact))
+        self.context.journal.emit(verification_finished(verification, self.context.redact))
         if self.tasks is not None:
             await self.tasks.record(verification, of_merge)
         return None if verification.done else evidence(verification)
 
     def _tell(self, found: GoalResult) -> None:
-        self.world.journal.emit(goal_checked(found))
+        self.context.journal.emit(goal_checked(found))
 
 
 def goal_checked(found: GoalResult) -> GoalChecked:

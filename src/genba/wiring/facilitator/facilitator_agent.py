@@ -16,7 +16,8 @@ from genba.domain.facilitation import FieldReport, Freshness, IssueState
 
 if TYPE_CHECKING:
     from genba.coordination.facilitator.facilitator import Look
-    from genba.execution.run import RunPlan
+    from genba.domain.sessions.agent_adapter import BaseAdapter
+    from genba.execution.run_values import RunPlan
     from genba.wiring.project.project_context import ProjectContext
 
 ACTION = "facilitate-action"
@@ -25,11 +26,13 @@ STEPS = ("discover", "statuscheck", "blockercheck", "stalecheck", "facilitate", 
 """The steps that code has an answer to. At any other step of such an agent, its own reply counts."""
 
 
-def answered_by_code(context: ProjectContext, plan: RunPlan, adapter: Any) -> tuple[Any, FieldAnswers | None]:
+def answered_by_code(
+    context: ProjectContext, plan: RunPlan, adapter: BaseAdapter
+) -> tuple[BaseAdapter, FieldAnswers | None]:
     """The adapter of a run, with what is seen of the field where the agent facilitates; and that, to be shown."""
     if isinstance(adapter, FieldAdapter):
-        adapter.answers = answers = FieldAnswers(context, plan)
-        return adapter, answers
+        answers = FieldAnswers(context, plan)
+        return FieldAdapter(adapter.settings, adapter.folder, answers), answers
     if ACTION in plan.definition.capabilities:
         answers = FieldAnswers(context, plan)
         return PhrasingAdapter(adapter, answers), answers

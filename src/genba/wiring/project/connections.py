@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from genba.connections.agents.catalogue import adapter_class, known_adapters
 from genba.connections.atomic_write import put
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from genba.definitions.agent.definition import AgentDefinition
     from genba.definitions.project.tracker_section import GitHubSettings
     from genba.domain.ports import Processes
+    from genba.domain.sessions.agent_adapter import BaseAdapter
     from genba.domain.views.workers import MemoryUse
 
 _OWN_TOKEN = "an agent that needs a token gets one of its own: export AGENT_TOKEN=…, and name AGENT_TOKEN here"  # noqa: S105  (a hint)
@@ -121,7 +122,7 @@ def connect_github(settings: GitHubSettings, processes: Processes, layout: Repos
     return GitHubConnection(settings, processes, layout.top, SystemClock())
 
 
-def load_adapter(layout: RepositoryLayout, definition: AgentDefinition) -> Any:
+def load_adapter(layout: RepositoryLayout, definition: AgentDefinition) -> BaseAdapter:
     """Raises ConfigurationError where the settings name no adapter, or one that cannot be used."""
     raw = definition.file.runner.adapter
     source = definition.sources.get("runner.adapter.type", definition.sources["name"])
@@ -149,8 +150,7 @@ def load_adapter(layout: RepositoryLayout, definition: AgentDefinition) -> Any:
     if settings is None or problems:
         raise ConfigurationError(problems, hint=f"genba agent check {definition.name}")
     adapter = kind(settings, Path(definition.folder))
-    look = getattr(adapter, "problem", None)  # adapters of other packages may have none
-    message = look(without_own_tools(os.environ, *layout.folders)) if look is not None else ""
+    message = adapter.problem(without_own_tools(os.environ, *layout.folders))
     if message:
         problem = Problem(source, "runner.adapter.command", message, "check runner.adapter")
         raise ConfigurationError((problem,), hint=f"genba agent show {definition.name} --explain")

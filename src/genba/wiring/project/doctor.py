@@ -297,7 +297,7 @@ class _Tool:
             return _missing("agents", self.name, "not installed", install)
         version, why = await asking.version(path)
         if why:
-            return _missing("agents", self.name, f"{path} does not work: {why}", getattr(self.adapter, "install", ""))
+            return _missing("agents", self.name, f"{path} does not work: {why}", self.adapter.install)
         held, login, variables = self.access(asking.whole)
         detail, install = _key(held, login, variables)
         return Finding(area="agents", name=self.name, version=version, detail=detail, install=install)

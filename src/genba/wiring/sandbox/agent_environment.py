@@ -15,6 +15,7 @@ from genba.definitions.agent.definition import AgentDefinition
 from genba.definitions.agent.state_driven import SERVER
 from genba.domain.events import EgressUsed, Event, Notice
 from genba.domain.ports import Processes, Sandbox
+from genba.domain.sessions.agent_adapter import BaseAdapter
 from genba.domain.sessions.replies import AgentSession
 from genba.domain.sessions.sandbox import (
     LOOPBACK,
@@ -61,7 +62,7 @@ class AgentEnvironmentKeeper:
         self,
         *,
         definition: AgentDefinition,
-        adapter: Any,
+        adapter: BaseAdapter,
         sandbox: Sandbox | None,
         kind: SandboxKind,
         processes: Processes,
@@ -72,6 +73,7 @@ class AgentEnvironmentKeeper:
         emit: Callable[[Event], None],
         parts: Callable[[Workspace], PrivateBinds] | None,
         clear: Callable[[Workspace], Sequence[str]] = lambda _workspace: (),
+        workflow: WorkflowDoor | None = None,
     ) -> None:
         self.definition = definition
         self.plan = definition.quarters
@@ -88,7 +90,8 @@ class AgentEnvironmentKeeper:
         self.parts = parts
         self.clear_locks = clear
         """Removes the locks of git that whoever died in a working tree has left."""
-        self.workflow: WorkflowDoor | None = None
+        self.workflow = workflow
+        """How an instance reaches the server that it asks for its next action."""
 
     @asynccontextmanager
     async def open(self, workspace: Workspace) -> AsyncIterator[AgentSession]:
@@ -213,7 +216,7 @@ class AgentEnvironmentKeeper:
                     egress_ports.append(self._forward(host, port))
                 else:
                     allow.append(f"{host}:{port}")
-        servers = self._servers()
+        servers = self.adapter.mcp_servers()
         session = msgspec.structs.replace(session, mcp=servers)
         if not self.kind.is_sandboxed:
             return session, tuple(egress_ports)
@@ -227,14 +230,7 @@ class AgentEnvironmentKeeper:
         return session, _apart(egress_ports)
 
     def _provider(self) -> Provider | None:
-        look = getattr(self.adapter, "provider", None)
-        found: Provider | None = look(os.environ) if look is not None else None
-        return found
-
-    def _servers(self) -> tuple[McpServer, ...]:
-        look = getattr(self.adapter, "mcp_servers", None)
-        found: tuple[McpServer, ...] = look() if look is not None else ()
-        return found
+        return self.adapter.provider(os.environ)
 
     def _broker(self, provider: Provider, key: str) -> tuple[EgressPort, str]:
         from genba.connections.egress.session_token import new_token  # noqa: PLC0415  (only who has a key pays)

@@ -214,8 +214,7 @@ def provider_of(context: ProjectContext, definition: AgentDefinition) -> str:
     """Who answers in the end: the provider of the model, or the kind of agent where none is known."""
     kind = definition.adapter_type or ""
     try:
-        look = getattr(context.adapter(definition), "provider", None)
+        provider = context.adapter(definition).provider(os.environ)
     except GenbaError:
         return kind
-    found = look(os.environ) if look is not None else None
-    return found.name if found is not None else kind
+    return provider.name if provider is not None else kind

@@ -1,4 +1,4 @@
-"""A fleet on this machine: the blackboard, the engine, the nursery and the orchestrator, wired together."""
+"""A fleet on this machine: the blackboard, the engine, the fork_server and the orchestrator, wired together."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ from genba.domain.errors import StateConflictError, UnavailableError
 from genba.domain.fleet.progress import FleetEvent, FleetEventKind, FleetView, WorkEndReason, WorkSummary
 from genba.domain.fleet.records import Executor, FleetSnapshot, Purpose, SegmentEnd, SegmentOrder
 from genba.execution.loop.journal_steps import PlainSteps
-from genba.execution.run import RunResult
+from genba.execution.run_values import RunResult
+from genba.execution.session_context import AnswerContext
 from genba.judgement.scheduling.actions import WorkerContext
 from genba.judgement.scheduling.plans import plan_check
 from genba.judgement.scheduling.spending import reached
@@ -44,7 +45,7 @@ from genba.judgement.verification.reviews import verdict_check
 from genba.wiring.project.notifications import notices_sent
 from genba.wiring.project.telemetry import heard_by_fleet
 from genba.wiring.sessions.agent_pool import ProjectAgentPool
-from genba.wiring.sessions.live_segments import LiveParts
+from genba.wiring.sessions.live_segments import LiveSegments
 from genba.wiring.sessions.provider_pauses import ProviderGate
 from genba.wiring.sessions.session_sharing import SessionSharing
 from genba.wiring.sessions.supervisor import fork_server_of
@@ -87,7 +88,7 @@ class Fleet:
         self.proving = Proving(context, board)
         self.crew: ProjectAgentPool | None = None
         self.orchestrator: Orchestrator | None = None
-        self.parts: LiveParts | None = None
+        self.parts: LiveSegments | None = None
         self.server: WorkflowServer | None = None
         """Answers agents that ask what is next, where there are any."""
         self._suspending = asyncio.Event()
@@ -282,11 +283,11 @@ class Fleet:
         target = GitTarget(self.context.layout, self.settings.merge.remote)
         return await MergeQueue(self.board, target, self.proving.verify, self.watch.hear_queue).handle(payload, steps)
 
-    def _live_parts(self) -> LiveParts:
+    def _live_parts(self) -> LiveSegments:
         if self.parts is None:
             share = SessionSharing.of(self.context)
-            self.parts = LiveParts(
-                self.context, self.board, self.fork_server, self.gate, self.watch, self._accepts, share
+            self.parts = LiveSegments(
+                self.context, self.board, self.fork_server, self.gate, self.watch, self._answer_context, share
             )
         return self.parts
 
@@ -336,12 +337,13 @@ class Fleet:
         budget = reached(field, self.settings, task, agent)
         return budget.told if budget is not None else ""
 
-    def _accepts(self, order: SegmentOrder) -> Callable[[dict[str, Any] | None], CheckResult | None]:
-        """What is wrong with what a planner or a reviewer answers; whoever works answers for nothing."""
-        language = self.settings.workflow.language
+    def _answer_context(self, order: SegmentOrder) -> AnswerContext | None:
+        """What the answer of a planner or a reviewer must be; None for sessions that work."""
         if order.purpose is Purpose.PLAN:
-            return partial(self._plan_wrong, order.task)
-        return partial(verdict_check, language=language) if order.purpose is Purpose.REVIEW else lambda _output: None
+            return AnswerContext(problem=partial(self._plan_wrong, order.task))
+        if order.purpose is Purpose.REVIEW:
+            return AnswerContext(problem=partial(verdict_check, language=self.settings.workflow.language))
+        return None
 
     def _plan_wrong(self, number: int, output: dict[str, Any] | None) -> CheckResult | None:
         assert self.crew is not None  # noqa: S101  (an open fleet has one)

@@ -8,11 +8,10 @@ import msgspec
 
 from genba.domain.errors import GenbaError
 from genba.domain.sessions.outcomes import Outcome
+from genba.wiring.sessions.session_factory import closing_session
 
 if TYPE_CHECKING:
-    from genba.execution.session_context import SessionContext
     from genba.wiring.project.project_context import ProjectContext
-    from genba.wiring.sandbox.agent_environment import AgentEnvironmentKeeper
 
 
 async def close_landed(context: ProjectContext, run: str, landed: str) -> bool:
@@ -28,12 +27,7 @@ async def close_landed(context: ProjectContext, run: str, landed: str) -> bool:
         if context.is_running(workspace.branch):
             return False
         closing = msgspec.structs.replace(plan, merged=landed, delivered=True)
-        result = await context.prepare(closing, dress=_as_it_is).execute()
+        result = await closing_session(context, closing).execute()
     except GenbaError:
         return False
     return result.outcome is Outcome.COMPLETED
-
-
-def _as_it_is(world: SessionContext, keeper: AgentEnvironmentKeeper) -> SessionContext:  # noqa: ARG001  (the signature of a dress)
-    """The fleet keeps the connections to GitHub, which a session on its own would close."""
-    return world

@@ -1,4 +1,4 @@
-"""The parts of sessions that this executor carries out right now: each a run, dressed for a fleet."""
+"""The segments of sessions that this executor carries out now."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from genba.blackboard.fleet.session_ledger import SessionRecorder
 from genba.connections.agents.facilitator import FieldAdapter
 from genba.connections.atomic_write import put
+from genba.connections.clock import SystemClock
 from genba.connections.detached.adapter import end_all
 from genba.connections.detached.cleanup import remove_output
 from genba.connections.git.merging.merge_target import GitRework
@@ -28,33 +28,41 @@ from genba.domain.fleet.progress import FleetEvent, FleetEventKind
 from genba.domain.fleet.records import FleetSession, Purpose, Review, SegmentOrder
 from genba.domain.ports import Workflow
 from genba.domain.sessions.outcomes import Outcome
-from genba.execution.loop.state_driven import Control, StateDrivenLoop
-from genba.execution.session_context import SessionContext
-from genba.judgement.language.sentences import in_language
+from genba.execution.loop.state_driven import Control, WorkflowContext
+from genba.execution.session_context import (
+    AgentContext,
+    FleetContext,
+    FleetSessionContext,
+    LocalSession,
+    SharedSession,
+)
+from genba.execution.session_progress import SessionProgress
 from genba.wiring.sessions.provider_pauses import PacedAdapter, ProviderGate
 from genba.wiring.sessions.reviews import remove_scratch
+from genba.wiring.sessions.session_factory import SessionBase
+from genba.wiring.sessions.session_sharing import FleetSharing
 from genba.wiring.sessions.supervisor import detached, sparing
 
 if TYPE_CHECKING:
     from genba.blackboard.fleet.fleet_board import FleetBoard
+    from genba.connections.detached.adapter import DetachedAdapter
     from genba.connections.detached.fork_server_client import ForkServerClient
     from genba.coordination.scheduler.progress import Watch
-    from genba.domain.events import Event
     from genba.domain.goals.verification import Verification
-    from genba.domain.ports import Steps, TaskLedger
-    from genba.domain.sessions.evidence import CheckResult
+    from genba.domain.ports import Journal, Processes, Steps, TaskLedger
     from genba.domain.sessions.session import Briefing, Died, SessionEnd, SessionStart
     from genba.domain.tasks.task import StatusChange, Task
-    from genba.execution.run import Run, RunResult
-    from genba.wiring.project.project_context import PreparedRun, ProjectContext
-    from genba.wiring.sandbox.agent_environment import AgentEnvironmentKeeper
+    from genba.execution.run_values import RunPlan, RunResult
+    from genba.execution.session import Session
+    from genba.execution.session_context import AnswerContext
+    from genba.wiring.project.project_context import ProjectContext
     from genba.wiring.sessions.session_sharing import SessionSharing
 
 _LETTING_GO_SECONDS = 30.0
 _LOOK_AGAIN_SECONDS = 0.1
 
-Accepts = Callable[[SegmentOrder], Callable[[dict[str, Any] | None], "CheckResult | None"]]
-"""By order: what is wrong with the answer that its session gives."""
+Answer = Callable[[SegmentOrder], "AnswerContext | None"]
+"""By order: what the structured output of its session must be, where that is its work."""
 
 
 class Answering(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,11 +80,12 @@ class Answering(msgspec.Struct, frozen=True, kw_only=True):
         put(path, str(self.socket).encode())
         return str(path)
 
-    def control(self, agent: str) -> Control:
-        return Control(language=self.language, agent_id=agent, project_id=self.project_id)
+    def workflow(self, agent: str) -> WorkflowContext:
+        control = Control(language=self.language, agent_id=agent, project_id=self.project_id)
+        return WorkflowContext(runs=self.runs, control=control)
 
 
-class LiveParts:
+class LiveSegments:
     """Makes parts ready, and reaches those that are under way."""
 
     def __init__(
@@ -86,7 +95,7 @@ class LiveParts:
         fork_server: ForkServerClient,
         gate: ProviderGate,
         watch: Watch,
-        accepts: Accepts,
+        answer: Answer,
         share: SessionSharing | None,
     ) -> None:
         self.context = context
@@ -94,20 +103,20 @@ class LiveParts:
         self.fork_server = fork_server
         self.gate = gate
         self.watch = watch
-        self.accepts = accepts
+        self.answer = answer
         self.share = share
         self.workflow: Answering | None = None
         """Answers agents that ask what is next; None where no agent does."""
-        self._live: dict[str, DressedPart] = {}
+        self._live: dict[str, LiveSegment] = {}
 
-    def find(self, run: str) -> DressedPart | None:
+    def find(self, run: str) -> LiveSegment | None:
         """The part of a run that is under way."""
         return self._live.get(run)
 
     def suspend(self, run: str, why: str) -> None:
         """Have a part stop asking. It ends as one that goes on when somebody says so."""
         live = self._live.get(run)
-        if live is not None and live.paced is not None:
+        if live is not None:
             live.paced.suspend(why)
 
     async def end(self, run: str) -> None:
@@ -117,15 +126,23 @@ class LiveParts:
 
     async def prepare(
         self, order: SegmentOrder, session: FleetSession, plan: SessionPlan, kept: SegmentState | None, steps: Steps
-    ) -> DressedPart:
+    ) -> LiveSegment:
         await self._until_let_go(session.branch or plan.branch, order.run)
         if plan.start_at and kept is None:
             await self._begin_branch(plan.branch, plan.start_at)
-        live = DressedPart(self, order, session, plan.start_at)
-        dress = partial(live.dress, steps)
-        live.prepared = self.context.prepare(run_plan(order, plan, kept, os.getpid()), (live.hear,), dress)
+        live = LiveSegment(self, order, session, run_plan(order, plan, kept, os.getpid()), plan.start_at, steps)
         self._live[order.run] = live
         return live
+
+    def shared(self, order: SegmentOrder, journal: Journal) -> SharedSession:
+        """What other hosts see of a session."""
+        if self.share is None:
+            return LocalSession()
+
+        def say(message: str) -> None:
+            self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=f"#{order.task}: {message}"))
+
+        return FleetSharing(self.share.sharing, journal, say)
 
     def answering(self, order: SegmentOrder) -> Answering:
         """Who answers the agent of a part that asks what is next. Plans and reviews are answers, and nothing else."""
@@ -166,94 +183,85 @@ class LiveParts:
         self._live.pop(run, None)
 
 
-class DressedPart:
-    """One part under way."""
+class LiveSegment:
+    """One segment of a session under way."""
 
-    def __init__(self, parts: LiveParts, order: SegmentOrder, session: FleetSession, began: str) -> None:
+    def __init__(
+        self, parts: LiveSegments, order: SegmentOrder, session: FleetSession, plan: RunPlan, began: str, steps: Steps
+    ) -> None:
         self.parts = parts
         self.order = order
-        self.session = session
         self.began = began
         """The commit that its branch began at; empty: the tip of its base branch."""
-        self.prepared: PreparedRun | None = None
-        self.paced: PacedAdapter | None = None
-        self.why = ""
         self.loop = asyncio.get_running_loop()
+        self.progress = SessionProgress(plan)
         task = parts.watch.field.tasks.get(order.task)
-        self.title = task.title if task is not None else ""
+        hear = partial(parts.watch.hear, session, task.title if task is not None else "")
+        base = SessionBase(parts.context, plan, (hear,), of_its_own=False)
+        self.shared = parts.shared(order, base.journal)
+        self.answering = parts.answering(order) if plan.definition.state_driven else None
+        processes = sparing(parts.context.layout, base.processes)
+        detached = self._detached(base, processes)
+        by_code = isinstance(base.adapter, FieldAdapter)  # it starts no process that could outlive this one
+        inner = base.adapter if by_code else detached
+        self.paced = PacedAdapter(inner, session.provider, parts.gate)
+        open_environment = base.keeper.open if by_code else detached.quarters
+        agent = base.agent(self.paced, open_environment, processes)
+        self.prepared = base.prepared(self._context(base, agent, steps), self.progress)
+
+    def _detached(self, base: SessionBase, processes: Processes) -> DetachedAdapter:
+        """An adapter whose agent outlives this process."""
+        context, order, answering = self.parts.context, self.order, self.answering
+        return detached(
+            context.layout,
+            base.keeper,
+            self.parts.fork_server,
+            processes,
+            base.journal.emit,
+            run=order.run,
+            part=order.part,
+            grace_seconds=context.project.fleet.work.grace_seconds,
+            workflow=answering.pointer(context.layout, order.run) if answering is not None else "",
+            credential=partial(answering.runs.credential, order.run) if answering is not None else None,
+            over=self.progress.is_over if answering is not None else None,
+        )
+
+    def _context(self, base: SessionBase, agent: AgentContext, steps: Steps) -> FleetSessionContext:
+        context, order, answering = self.parts.context, self.order, self.answering
+        works = order.purpose in (Purpose.WORK, Purpose.INTEGRATE)
+        trees = base.trees
+        if self.parts.share is not None:
+            root = base.plan.definition.file.runner.execution.worktree.root
+            trees = self.parts.share.trees(base.trees, root, base.journal)
+        rework = base.rework() or GitRework(context.layout, context.project.fleet.merge.remote)
+        return FleetSessionContext(
+            agent=agent,
+            git=base.git(trees, rework),
+            tracker=base.tracker(),
+            journal=base.journal,
+            clock=SystemClock(),
+            redact=base.redactor.text,
+            task=base.task(SegmentLedger(base.ledger())) if works else None,
+            verification=base.verification() if works else None,
+            answer=self.parts.answer(order),
+            inbox=base.inbox(),
+            fleet=FleetContext(
+                steps=steps,
+                uses_merge_queue=works,
+                sharing=self.shared,
+                workflow=answering.workflow(order.agent) if answering is not None else None,
+            ),
+        )
 
     @property
-    def run(self) -> Run:
-        assert self.prepared is not None  # noqa: S101  (made ready together)
-        return self.prepared.run
+    def session(self) -> Session:
+        return self.prepared.session
 
     @property
     def paused(self) -> str:
-        return self.why
-
-    def hear(self, event: Event) -> None:
-        self.parts.watch.hear(self.session, self.title, event)
-
-    def dress(self, steps: Steps, world: SessionContext, keeper: AgentEnvironmentKeeper) -> SessionContext:
-        """The same world, with an agent that outlives this process and steps that are remembered."""
-        context, order = self.parts.context, self.order
-        processes = sparing(context.layout, world.processes)
-        grace = context.project.fleet.work.grace_seconds
-        answering = self.parts.answering(order) if keeper.definition.state_driven else None
-        adapter = detached(
-            context.layout,
-            keeper,
-            self.parts.fork_server,
-            processes,
-            world.journal.emit,
-            run=order.run,
-            part=order.part,
-            grace_seconds=grace,
-            workflow=answering.pointer(context.layout, order.run) if answering is not None else "",
-            credential=partial(answering.runs.credential, order.run) if answering is not None else None,
-            over=self._over if answering is not None else None,
-        )
-        by_code = isinstance(world.adapter, FieldAdapter)  # it starts no process that could outlive this one
-        inner = world.adapter if by_code else adapter
-        self.paced = PacedAdapter(inner, self.session.provider, self.parts.gate, self._give_way)
-        works = order.purpose in (Purpose.WORK, Purpose.INTEGRATE)
-        dressed = msgspec.structs.replace(
-            world,
-            adapter=self.paced,
-            quarters=world.quarters if by_code else adapter.quarters,
-            processes=processes,
-            steps=steps,
-            durable=True,
-            hands_over=works,
-            accepts=self.parts.accepts(order),
-            rework=GitRework(context.layout, context.project.fleet.merge.remote)
-            if world.rework is None
-            else world.rework,
-            ledger=self._ledger(world) if works else None,
-            rulebook=world.rulebook if works else None,
-            workflow=answering.runs if answering is not None else None,
-            control=answering.control(order.agent) if answering is not None else None,
-        )
-        if self.parts.share is None:
-            return dressed
-        root = keeper.definition.file.runner.execution.worktree.root
-        return self.parts.share.dress(dressed, root, self.share, self._hand_over)
-
-    def _ledger(self, world: SessionContext) -> TaskLedger:
-        """The blackboard as the part sees it. What came back from a forge is heard by whoever begins."""
-        return PartLedger(
-            world.ledger
-            or SessionRecorder(self.parts.board.board, partial(in_language, self.parts.context.project.language))
-        )
-
-    async def _over(self) -> bool:
-        return isinstance(self.run.loop, StateDrivenLoop) and await self.run.loop.is_over()
-
-    def _give_way(self, why: str) -> None:
-        self.why = why
+        return self.paced.why
 
     async def execute(self) -> RunResult:
-        assert self.prepared is not None  # noqa: S101  (made ready together)
         try:
             result = await self.prepared.execute()
         finally:
@@ -262,11 +270,11 @@ class DressedPart:
             folder = self.parts.context.layout.run_folder(self.order.run)
             await asyncio.to_thread(remove_output, folder, self.order.part)
         if self.parts.share is not None and self.order.landed and result.outcome is Outcome.COMPLETED:
-            await self.parts.share.forget(self.run)
+            await self.parts.share.forget(self.progress.plan.workspace, self.prepared.journal)
         return result
 
     async def changed(self) -> tuple[str, ...]:
-        workspace = self.run.workspace
+        workspace = self.progress.workspace
         if workspace is None:
             return ()
         git = self.parts.context.layout.git
@@ -277,30 +285,21 @@ class DressedPart:
             return ()
 
     async def leave(self) -> None:
-        """Take away the working tree and the branch of a session that hands over no commit."""
-        workspace, run = self.run.workspace, self.run
+        """Remove the worktree and the branch of a session that delivers no commit."""
+        workspace = self.progress.workspace
         if workspace is None:
             return
+        session = self.session.context
         began = self.began or workspace.base_branch
-        await remove_scratch(self.parts.context, run.world, workspace, run.plan.run, began)
+        await remove_scratch(self.parts.context, session.git.trees, session.journal, workspace, began)
 
     async def share(self) -> None:
-        if self.parts.share is not None:
-            await self.parts.share.share(self.run)
-
-    async def _hand_over(self) -> None:
-        """Before others land it, they must have it."""
-        if self.parts.share is None or not self.run.handed_over:
-            return
-
-        def say(told: str) -> None:
-            self.parts.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=f"#{self.order.task}: {told}"))
-
-        await self.parts.share.hand_over(self.run, say)
+        if self.progress.workspace is not None:
+            await self.shared.share(self.progress.workspace)
 
 
-class PartLedger:
-    """The blackboard as one part sees it. How the part ended is written down by whoever carries it out."""
+class SegmentLedger:
+    """The blackboard as one segment sees it. The executor writes down how the segment ended."""
 
     def __init__(self, ledger: TaskLedger) -> None:
         self.ledger = ledger
@@ -321,4 +320,4 @@ class PartLedger:
         return await self.ledger.ask_review(number, commit, run, rounds)
 
     async def end(self, session: SessionEnd) -> None:
-        """Said elsewhere."""
+        """See the class."""

@@ -5,7 +5,6 @@ One pause holds for all sessions of a provider, on every host; it ends by one ti
 
 import asyncio
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from genba.blackboard.fleet.fleet_board import FleetBoard
@@ -13,7 +12,7 @@ from genba.domain.errors import RateLimited, StateConflictError
 from genba.domain.fleet.records import ProviderPause
 from genba.domain.ports import AgentAdapter, AgentInstance
 from genba.domain.processes import OutputListener
-from genba.domain.sessions.replies import Ask, InstanceStatus, Reply
+from genba.domain.sessions.replies import AgentSession, Ask, InstanceStatus, Reply
 
 
 class ProviderGate:
@@ -69,23 +68,23 @@ class ProviderGate:
 class PacedAdapter:
     """An adapter that waits for its turn, and that can be told to stop asking."""
 
-    def __init__(self, inner: AgentAdapter, provider: str, gate: ProviderGate, told: Callable[[str], None]) -> None:
+    def __init__(self, inner: AgentAdapter, provider: str, gate: ProviderGate) -> None:
         self.inner = inner
         self.provider = provider
         self.gate = gate
-        self.told = told
-        """Hears why the part gives its worker away."""
+        self.why = ""
+        """Why the session gives its worker away."""
         self._suspended = asyncio.Event()
-        self._why = ""
+        self._why_stopped = ""
 
     def suspend(self, why: str) -> None:
         """Stop asking: an agent that is being asked is ended with everything that it started."""
-        self._why = self._why or why
-        self.told(self._why)
+        self._why_stopped = self._why_stopped or why
+        self.why = self._why_stopped
         self._suspended.set()
 
-    async def start(self, session: object) -> AgentInstance:
-        return await self.inner.start(session)  # type: ignore[arg-type]
+    async def start(self, session: AgentSession) -> AgentInstance:
+        return await self.inner.start(session)
 
     async def execute(self, instance: AgentInstance, ask: Ask, heard: OutputListener) -> Reply:
         await self._enter()
@@ -99,7 +98,7 @@ class PacedAdapter:
                 asking.cancel()
                 await asyncio.wait({asking})
         if asking.cancelled():
-            raise StateConflictError(self._why)
+            raise StateConflictError(self._why_stopped)
         try:
             return asking.result()
         except RateLimited as error:
@@ -110,11 +109,11 @@ class PacedAdapter:
 
     async def _enter(self) -> None:
         if self._suspended.is_set():
-            raise StateConflictError(self._why)
+            raise StateConflictError(self._why_stopped)
         try:
             await self.gate.enter(self.provider)
         except StateConflictError as error:
-            self.told(error.message)
+            self.why = error.message
             raise
 
     async def status(self, instance: AgentInstance) -> InstanceStatus:

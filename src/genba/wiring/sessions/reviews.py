@@ -26,8 +26,8 @@ from genba.domain.sessions.outcomes import Outcome
 from genba.domain.sessions.session import SessionEnd, SessionStart
 from genba.domain.tasks.task import Actor, ActorKind, Task, TaskStatus
 from genba.execution.delivery.finalize import Finalized
-from genba.execution.run import SUSPENDED
 from genba.execution.run_values import ReviewOrder, ReviewResult, RunPlan
+from genba.execution.session_context import AnswerContext
 from genba.judgement.language.sentences import in_language
 from genba.judgement.scheduling.actions import Agent
 from genba.judgement.scheduling.assignment import no_reviewer, reviewers
@@ -38,9 +38,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from genba.definitions.agent.definition import AgentDefinition
+    from genba.domain.ports import Journal, WorkingTrees
     from genba.domain.sessions.workspaces import Workspace
-    from genba.execution.run import Run, RunResult
-    from genba.execution.session_context import SessionContext
+    from genba.execution.run_values import RunResult
+    from genba.execution.session import Session
     from genba.wiring.project.project_context import ProjectContext
 
 _REVIEW = "genba run: a review"
@@ -201,23 +202,24 @@ def _agents(context: ProjectContext) -> tuple[Agent, ...]:
 class ReviewSession:
     """One review under way: claims it, begins its branch, records its verdict, and removes what it leaves."""
 
-    def __init__(self, context: ProjectContext, plan: RunPlan, order: ReviewOrder) -> None:
+    def __init__(self, context: ProjectContext, plan: RunPlan) -> None:
+        assert plan.review is not None  # noqa: S101  (the caller looked)
         self.context = context
         self.plan = plan
-        self.order = order
+        self.order = plan.review
         self.refused = ""
         """Why its verdict does not count."""
 
-    async def execute(self, run: Run) -> RunResult:
+    async def execute(self, session: Session) -> RunResult:
         """Perform the review. Raises StateConflictError where another session does, or where its verdict is late."""
         await asyncio.to_thread(self._claim)
         try:
             await self._begin_branch()
-            result = await run.execute()
+            result = await session.execute()
         except (GenbaError, OSError, asyncio.CancelledError) as error:
-            await asyncio.to_thread(self._end, run, Outcome.FAILED, str(error) or SUSPENDED)
+            await asyncio.to_thread(self._end, session, Outcome.FAILED, str(error) or "it was stopped")
             raise
-        await asyncio.to_thread(self._end, run, result.outcome, result.reason)
+        await asyncio.to_thread(self._end, session, result.outcome, result.reason)
         if self.refused:
             raise StateConflictError(
                 f"the verdict does not count: {self.refused}",
@@ -226,9 +228,9 @@ class ReviewSession:
             )
         if result.review is not None:
             return msgspec.structs.replace(result, hint=self._onward())
-        if result.reason == SUSPENDED:
+        if session.progress.stopped:
             return result
-        return msgspec.structs.replace(result, hint=await self._abandon(run))
+        return msgspec.structs.replace(result, hint=await self._abandon(session))
 
     def _claim(self) -> None:
         if self.order.task is not None:
@@ -250,9 +252,9 @@ class ReviewSession:
             process=os.getpid(),
         )
 
-    def _end(self, run: Run, outcome: Outcome, reason: str) -> None:
+    def _end(self, session: Session, outcome: Outcome, reason: str) -> None:
         """Record how the session ended, and what it cost. Safe to repeat."""
-        board, state = self.context.board(make=False), run.state
+        board, state = self.context.board(make=False), session.progress.state
         end = SessionEnd(
             run=self.plan.run,
             outcome=outcome,
@@ -272,25 +274,18 @@ class ReviewSession:
         if self.plan.workspace is None and await git.commit_of(name) is None:
             await git.run("update-ref", name, self.order.commit, "0" * 40, allow=(0, 128))
 
-    def dress(self, world: SessionContext) -> SessionContext:
-        """The same world without a task to work on: the answer is all that is delivered."""
+    def answer(self, trees: WorkingTrees, journal: Journal) -> AnswerContext:
+        """The verdict is all that the session delivers."""
+        problem = partial(verdict_check, language=self.context.project.language)
+        return AnswerContext(problem=problem, deliver=partial(self._deliver, trees, journal))
 
-        async def deliver(output: dict[str, Any] | None, workspace: Workspace) -> Finalized:
-            return await self._deliver(world, output, workspace)
-
-        return msgspec.structs.replace(
-            world,
-            ledger=None,
-            rulebook=None,
-            accepts=partial(verdict_check, language=self.context.project.language),
-            answers=deliver,
-        )
-
-    async def _deliver(self, world: SessionContext, output: dict[str, Any] | None, workspace: Workspace) -> Finalized:
+    async def _deliver(
+        self, trees: WorkingTrees, journal: Journal, output: dict[str, Any] | None, workspace: Workspace
+    ) -> Finalized:
         read = read_verdict(output or {})
         assert isinstance(read, ReviewVerdict)  # noqa: S101  (accepted before)
         self.refused = await asyncio.to_thread(self._record, read)
-        await remove_scratch(self.context, world, workspace, self.plan.run, self.order.commit)
+        await remove_scratch(self.context, trees, journal, workspace, self.order.commit)
         if self.refused:
             return Finalized(done=False, reason=f"the verdict does not count: {self.refused}")
         result = ReviewResult(
@@ -329,11 +324,12 @@ class ReviewSession:
         if all(each.body != body for each in board.comments(self.order.of)):
             board.comment(self.order.of, body, actor)
 
-    async def _abandon(self, run: Run) -> str:
+    async def _abandon(self, session: Session) -> str:
         """Remove what a review without a verdict leaves; returns the next command."""
-        workspace = run.workspace or run.plan.workspace
+        workspace = session.progress.kept_workspace
         if workspace is not None:
-            await remove_scratch(self.context, run.world, workspace, self.plan.run, self.order.commit)
+            trees, journal = session.context.git.trees, session.context.journal
+            await remove_scratch(self.context, trees, journal, workspace, self.order.commit)
         return f"genba run {self.plan.definition.name} --issue {self.order.of}"
 
     def _onward(self) -> str:
@@ -344,11 +340,11 @@ class ReviewSession:
 
 
 async def remove_scratch(
-    context: ProjectContext, world: SessionContext, workspace: Workspace, run: str, began: str
+    context: ProjectContext, trees: WorkingTrees, journal: Journal, workspace: Workspace, began: str
 ) -> None:
     """Remove the worktree and the branch of a session that delivers no commit; what it wrote is kept under a ref."""
-    removal = await world.trees.close(workspace)
-    kept = await drop_branch(context.layout, workspace.branch, run, began) if removal.removed else ""
+    removal = await trees.close(workspace)
+    kept = await drop_branch(context.layout, workspace.branch, workspace.run, began) if removal.removed else ""
     for ref in (removal.rescued, kept):
         if ref:
-            world.journal.emit(Notice(message=f"what it wrote is not used, and is kept: git show {ref}"))
+            journal.emit(Notice(message=f"what it wrote is not used, and is kept: git show {ref}"))

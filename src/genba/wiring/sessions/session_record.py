@@ -14,8 +14,7 @@ from genba.definitions.agent.definition import AgentDefinition
 from genba.domain.convert import shape
 from genba.domain.decoding import reader
 from genba.domain.errors import ConfigurationError, StateConflictError
-from genba.execution.run import RunPlan
-from genba.execution.run_values import ReviewOrder
+from genba.execution.run_values import ReviewOrder, RunPlan
 
 
 class RunMemory(msgspec.Struct, frozen=True):

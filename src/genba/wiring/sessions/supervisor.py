@@ -32,9 +32,10 @@ from genba.domain.events import Event
 from genba.domain.ports import Processes
 from genba.domain.redaction import OutputRedactor, Redactor, without_tokens
 from genba.domain.sessions.replies import Reply
-from genba.execution.run import RunPlan
+from genba.execution.run_values import RunPlan
 from genba.wiring.project.project_context import ProjectContext
 from genba.wiring.sandbox.agent_environment import AgentEnvironmentKeeper, WorkflowDoor
+from genba.wiring.sessions.session_factory import agent_environment, sweeping
 from genba.wiring.sessions.session_record import recall
 
 _LONGEST_LOOK_SECONDS = 1.0
@@ -169,10 +170,9 @@ async def _ask(request: Request, attempt: Attempt, recorder: Recorder, door: Wor
     memory = recall(layout.run_folder(request.run), request.run)
     plan = RunPlan(run=request.run, definition=memory.definition, parameters=memory.parameters)
     adapter = context.adapter(plan.definition)
-    keeper, _ = context.quarters(plan, request.kind, adapter, recorder.emit)
-    keeper.workflow = door
+    keeper, _ = agent_environment(context, plan, request.kind, adapter, recorder.emit, door)
     if attempt.number > 1:
-        await context.sweeping(request.kind, keeper.sandbox, keeper.folder).sweep(request.run)
+        await sweeping(context, request.kind, keeper.sandbox, keeper.folder).sweep(request.run)
     async with keeper.open(request.workspace) as session:
         instance = await adapter.start(session)
         try:

@@ -137,6 +137,12 @@ class RepositoryLayout:
             make_private_folder(self.own)
             put(path, whole.encode("utf-8", "surrogateescape"), folder=self.own)
 
+    async def ignored(self, names: tuple[str, ...]) -> frozenset[str]:
+        """Those of these paths of the user's checkout that git ignores."""
+        command = ("check-ignore", "--stdin", "-z")
+        done = await self.git.run(*command, tree=self.top, git_dir=self.git_dir, stdin="\0".join(names), allow=(0, 1))
+        return frozenset(name for name in done.stdout.split("\0") if name)
+
     def may_be_checked_out(self, branch: str) -> bool:
         """Whether a checkout of this repository says that it is on a branch, read from files."""
         ref = f"refs/heads/{branch}"

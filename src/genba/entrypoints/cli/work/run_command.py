@@ -33,9 +33,10 @@ from genba.entrypoints.cli.project_lookup import house_here, run_async
 from genba.entrypoints.cli.rendering.plain_view import PlainView
 from genba.entrypoints.cli.rendering.printable import in_one_line, printable
 from genba.entrypoints.cli.work.run_review import as_review, check_review, held_to, order_of, reviewed, show_verdict
-from genba.execution.run import RunPlan, RunResult
+from genba.execution.run_values import RunPlan, RunResult
 from genba.judgement.loop.unknown_options import Kind, UnknownOption, looks_like_option, unknown_options
 from genba.wiring import ProjectContext, new_run_id
+from genba.wiring.sessions.session_factory import standalone_session
 
 if TYPE_CHECKING:
     from genba.coordination.facilitator.facilitator import Look
@@ -446,7 +447,7 @@ def execute(context: ProjectContext, plan: RunPlan, as_json: bool, quiet: bool, 
     def carry_out(each: RunPlan) -> RunResult:
         nonlocal look
         with _view(quiet) as listeners:
-            prepared = context.prepare(each, listeners)
+            prepared = standalone_session(context, each, listeners)
             result = run_async(prepared.execute())
         look = prepared.answers.look if prepared.answers is not None else None
         if not as_json:

@@ -1,4 +1,4 @@
-"""A whole world of doubles: a run without a process, a disk or a clock."""
+"""A session of doubles: without a process, a disk or a clock."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from genba.domain.ports import AgentAdapter, Checks, Clock, Journal, Repository, Tracker, WorkingTrees
 from genba.domain.sessions.replies import AgentSession
 from genba.domain.sessions.workspaces import Workspace
-from genba.execution.session_context import SessionContext
+from genba.execution.session_context import AgentContext, GitContext, SessionContext, TrackerContext
 from genba.testing.doubles import (
     ManualClock,
     MemoryForge,
@@ -21,7 +21,7 @@ from genba.testing.doubles import (
 
 @asynccontextmanager
 async def _nowhere(workspace: Workspace) -> AsyncIterator[AgentSession]:
-    """Quarters without a disk or a process."""
+    """An environment without a disk or a process."""
     yield AgentSession(
         run=workspace.run,
         agent="double",
@@ -32,7 +32,7 @@ async def _nowhere(workspace: Workspace) -> AsyncIterator[AgentSession]:
     )
 
 
-def world_of_doubles(
+def session_context(
     adapter: AgentAdapter,
     *,
     trees: WorkingTrees | None = None,
@@ -44,19 +44,22 @@ def world_of_doubles(
 ) -> SessionContext:
     """Every port that is not given is a double with nothing in it. Waits are as long as they may be."""
     return SessionContext(
-        adapter=adapter,
-        adapter_commits=False,
-        trees=trees or MemoryTrees(),
-        repository=repository or MemoryRepository(),
-        checks=checks or ScriptedChecks({}),
-        processes=ScriptedProcesses({}),
-        tracker=tracker or MemoryTracker(),
-        forge=MemoryForge(),
+        agent=AgentContext(
+            adapter=adapter,
+            open_environment=_nowhere,
+            processes=ScriptedProcesses({}),
+            completion_handlers={},
+            action_handlers={},
+            fits_schema=lambda _schema, _value: True,
+            jitter=lambda: 1.0,
+        ),
+        git=GitContext(
+            trees=trees or MemoryTrees(),
+            repository=repository or MemoryRepository(),
+            checks=checks or ScriptedChecks({}),
+        ),
+        tracker=TrackerContext(tracker=tracker or MemoryTracker(), forge=MemoryForge()),
         journal=journal or MemoryJournal(),
         clock=clock or ManualClock(),
         redact=lambda text: text,
-        jitter=lambda: 1.0,
-        completion_handlers={},
-        action_handlers={},
-        quarters=_nowhere,
     )
