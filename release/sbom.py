@@ -34,7 +34,6 @@ NAMESPACE = uuid.UUID("5f0a3c52-6a5d-5b0e-9d0c-7f6a1d2f9b11")
 LICENCES = {
     "agent-client-protocol": "Apache-2.0",
     "detect-secrets": "Apache-2.0",
-    "hishel": "BSD-3-Clause",
     "httpx2-jsfetch": "BSD-3-Clause",
     "jinja2": "BSD-3-Clause",
     "jsonpath-rfc9535": "MIT",

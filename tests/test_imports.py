@@ -17,7 +17,6 @@ HEAVY = (
     "genba.execution.verification.verify",
     "genba.judgement.verification.goal_results",
     "genba.wiring.verification.verifier",
-    "githubkit",
     "jsonpath_rfc9535",
     "mcp",
     "psycopg",

@@ -64,7 +64,7 @@ def on_github(project: Project, hub: GitHub, **more: object) -> None:
 
 @pytest.fixture
 def hub() -> Iterator[GitHub]:
-    with watched(graphql=False) as made:
+    with watched() as made:
         made.add_token("ghp_of_octocat", "octocat")
         made.add_repository("acme/shop", collaborators={"octocat": "write"})
         made.add_issue("acme/shop", title="A bug", labels=["old"])

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from genba.blackboard.tasks.board import Blackboard
 from genba.connections.github.client import GitHubClient
 from genba.connections.github.issues import GitHubIssues
-from genba.connections.github.rest_details import closed_by
 from genba.coordination.tracker.tracker_sync import Synchronizer
 from genba.definitions.project.tracker_section import GitHubSettings
 from genba.domain.errors import GenbaError, RecoverableError, RemoteUnavailable
@@ -33,10 +32,10 @@ SOON = 60.0
 TITLES = ["Add login", "Schema", "A part"]
 
 
-@pytest.fixture(scope="module", params=["graphql", "rest"])
-def hub(request: pytest.FixtureRequest) -> Iterator[GitHub]:
+@pytest.fixture(scope="module")
+def hub() -> Iterator[GitHub]:
     """Issues that need each other, are talked about, have a pull request and lie on a board."""
-    with GitHub(schema=material.sdl() if request.param == "graphql" else None) as made:
+    with GitHub(schema=material.sdl()) as made:
         settle(made)
         one, two, part = (made.add_issue(SHOP, title=title, labels=["bug"]) for title in TITLES)
         made.commit(SHOP, "topic", {"a.txt": "a"}, "Add a")
@@ -223,10 +222,6 @@ async def test_graphql_that_is_shaped_otherwise_is_told_as_such(told: object) ->
         for asked in (issues.issue(1), issues.details(["I_1"]), issues.pull_requests([1])):
             with pytest.raises(GenbaError):
                 await asked
-
-
-def test_a_text_that_closes_an_issue_with_a_number_without_an_end_closes_nothing() -> None:
-    assert closed_by("Closes #" + "9" * 5_000 + ", closes #12") == (12,)
 
 
 async def test_an_answer_that_drips_is_not_waited_for_longer_than_said() -> None:

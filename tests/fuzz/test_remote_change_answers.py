@@ -31,9 +31,9 @@ SOON = 60.0
 _NUMBERS = itertools.count(1)
 
 
-@pytest.fixture(scope="module", params=["graphql", "rest"])
-def hub(request: pytest.FixtureRequest) -> Iterator[GitHub]:
-    with GitHub(schema=material.sdl() if request.param == "graphql" else None) as made:
+@pytest.fixture(scope="module")
+def hub() -> Iterator[GitHub]:
+    with GitHub(schema=material.sdl()) as made:
         settle(made)
         yield made
 

@@ -9,7 +9,7 @@ import pytest
 
 from genba.connections.github.access.credentials import TokenCredentials
 from genba.connections.github.client import GitHubClient
-from genba.connections.github.errors import NoGraphQL, Refused, TooHeavy, refusal, words_of
+from genba.connections.github.errors import Refused, TooHeavy, refusal, words_of
 from genba.domain.errors import (
     AccessRefusedError,
     GenbaError,
@@ -17,6 +17,7 @@ from genba.domain.errors import (
     NotFoundError,
     RateLimited,
     RemoteUnavailable,
+    UnrecoverableError,
 )
 from genba.testing.doubles import ManualClock
 from tests.github.conftest import Hubs
@@ -371,13 +372,11 @@ async def test_a_query_is_repeated_and_a_mutation_is_not(shop: GitHub) -> None:
     assert [one.operation for one in shop.requests].count("Close") == 1
 
 
-async def test_a_server_without_graphql_is_asked_for_it_once(hubs: Hubs) -> None:
+async def test_a_server_without_graphql_is_refused(hubs: Hubs) -> None:
     hub = settle(hubs(graphql=False))
     async with connected(hub) as client:
-        for _ in range(3):
-            with pytest.raises(NoGraphQL):
-                await client.query(VIEWER, {})
-    assert len(hub.requests) == 1
+        with pytest.raises(UnrecoverableError, match="no GraphQL"):
+            await client.query(VIEWER, {})
 
 
 @pytest.mark.parametrize(
@@ -391,7 +390,7 @@ async def test_a_server_without_graphql_is_asked_for_it_once(hubs: Hubs) -> None
         ({"type": "NOT_FOUND", "message": "x"}, NotFoundError),
         ({"type": "RESOURCE_LIMITS_EXCEEDED", "message": "x"}, TooHeavy),
         ({"type": "UNPROCESSABLE", "message": "x"}, Refused),
-        ({"message": "Field 'x' doesn't exist", "extensions": {"code": "undefinedField"}}, NoGraphQL),
+        ({"message": "Field 'x' doesn't exist", "extensions": {"code": "undefinedField"}}, UnrecoverableError),
         ({"message": "Something went wrong while executing your query."}, RemoteUnavailable),
     ],
 )

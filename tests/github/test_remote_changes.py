@@ -27,7 +27,6 @@ from genba.domain.tracker.outbox import (
     marker,
     mutations_of,
 )
-from tests.github.conftest import Hubs
 from tests.github.offices import SHOP, TOKEN, connected, settle
 from tests.standins.github.faults import Fault
 from tests.standins.github.server import GitHub
@@ -47,11 +46,6 @@ def furnish(hub: GitHub) -> GitHub:
 @pytest.fixture
 def shop(hub: GitHub) -> GitHub:
     return furnish(hub)
-
-
-@pytest.fixture(params=["graphql", "rest"])
-def either(request: pytest.FixtureRequest, hubs: Hubs) -> GitHub:
-    return furnish(hubs(graphql=request.param == "graphql"))
 
 
 @pytest.fixture
@@ -74,11 +68,11 @@ def sent(hub: GitHub) -> list[str]:
 
 
 @pytest.mark.parametrize("fault", [Fault(status=502, effect=True), Fault(cut=True, effect=True), Fault(cut=True)])
-async def test_a_comment_whose_answer_was_lost_is_found_and_not_made_twice(either: GitHub, fault: Fault) -> None:
+async def test_a_comment_whose_answer_was_lost_is_found_and_not_made_twice(shop: GitHub, fault: Fault) -> None:
     fault.method, fault.path = "POST", COMMENTS
-    either.faults.add(fault)
+    shop.faults.add(fault)
     change = PostComment(issue=1, body="It is done.")
-    async with connected(either) as client:
+    async with connected(shop) as client:
         changes = GitHubChanges(client)
         with pytest.raises(RemoteUnavailable):
             await changes.apply(change, "key-1")
@@ -88,32 +82,32 @@ async def test_a_comment_whose_answer_was_lost_is_found_and_not_made_twice(eithe
             await changes.apply(change, "key-1")
         else:
             assert found.existed
-    assert len(either.issue(SHOP, 1).comments) == 1
-    assert marker("key-1") in either.issue(SHOP, 1).comments[0].body
+    assert len(shop.issue(SHOP, 1).comments) == 1
+    assert marker("key-1") in shop.issue(SHOP, 1).comments[0].body
 
 
-async def test_a_marker_that_a_stranger_copied_proves_nothing(either: GitHub) -> None:
-    either.comment(SHOP, 1, f"Ha. {marker('key-1')} {marker('status@1')}", by="stranger")
-    async with connected(either) as client:
+async def test_a_marker_that_a_stranger_copied_proves_nothing(shop: GitHub) -> None:
+    shop.comment(SHOP, 1, f"Ha. {marker('key-1')} {marker('status@1')}", by="stranger")
+    async with connected(shop) as client:
         changes = GitHubChanges(client)
         assert await changes.find(PostComment(issue=1, body="x"), "key-1") is None
         await changes.apply(KeepComment(issue=1, name="status", body="Mine."), "key-2")
-    theirs, mine = either.issue(SHOP, 1).comments
+    theirs, mine = shop.issue(SHOP, 1).comments
     assert theirs.body.startswith("Ha.")
     assert (mine.author.login, mine.body.splitlines()[0]) == ("octocat", "Mine.")
 
 
-async def test_a_comment_of_a_colleague_counts(either: GitHub) -> None:
-    either.comment(SHOP, 1, f"Done. {marker('key-1')}", by="rita")
-    async with connected(either) as client:
+async def test_a_comment_of_a_colleague_counts(shop: GitHub) -> None:
+    shop.comment(SHOP, 1, f"Done. {marker('key-1')}", by="rita")
+    async with connected(shop) as client:
         assert await GitHubChanges(client).find(PostComment(issue=1, body="Done."), "key-1") is not None
 
 
-async def test_an_old_comment_among_many_is_found(either: GitHub) -> None:
-    either.comment(SHOP, 1, f"Done. {marker('key-1')}")
+async def test_an_old_comment_among_many_is_found(shop: GitHub) -> None:
+    shop.comment(SHOP, 1, f"Done. {marker('key-1')}")
     for count in range(230):
-        either.comment(SHOP, 1, f"Noise {count}")
-    async with connected(either) as client:
+        shop.comment(SHOP, 1, f"Noise {count}")
+    async with connected(shop) as client:
         assert await GitHubChanges(client).find(PostComment(issue=1, body="Done."), "key-1") is not None
         assert await GitHubChanges(client).find(PostComment(issue=1, body="Done."), "key-2") is None
 
@@ -197,20 +191,20 @@ async def test_an_issue_is_closed_with_its_reason_and_only_while_it_is_open(
 # ------------------------------------------------------------------------------------------------------ pull requests
 
 
-async def test_a_pull_request_has_its_text_and_its_reviewers(either: GitHub) -> None:
+async def test_a_pull_request_has_its_text_and_its_reviewers(shop: GitHub) -> None:
     change = OpenPullRequest(
         branch="genba/1", target="main", title="A\nchange", body="Closes #1", draft=True, reviewers=("rita",), issue=1
     )
-    async with connected(either) as client:
+    async with connected(shop) as client:
         changes = GitHubChanges(client)
         made = await changes.apply(change, "key-1")
-        pull = either.pull_request(SHOP, made.number or 0)
+        pull = shop.pull_request(SHOP, made.number or 0)
         assert (pull.title, pull.draft, pull.head, pull.base) == ("A change", True, "genba/1", "main")
         assert pull.body.startswith("Closes #1")
         assert [user.login for user in pull.requested_reviewers] == ["rita"]
         assert (made.commit, made.note) == (pull.head_sha, "")
         assert made.address.endswith(f"/{SHOP}/pull/{pull.number}")
-        assert len(sent(either)) == 2 == mutations_of(change)
+        assert len(sent(shop)) == 2 == mutations_of(change)
         assert (await changes.find(change, "key-1")) is not None
 
 
@@ -418,13 +412,6 @@ async def test_an_unknown_status_names_those_that_there_are(changes: GitHubChang
         await changes.apply(other, "card")
     with pytest.raises(NotFoundError, match="project 99"):
         await changes.apply(to("Todo", 99), "card")
-
-
-async def test_a_server_without_graphql_has_no_boards_and_says_so(hubs: Hubs) -> None:
-    hub = furnish(hubs(graphql=False))
-    async with connected(hub) as client:
-        with pytest.raises(UnrecoverableError, match="no GraphQL"):
-            await GitHubChanges(client).find(to("Todo", 1), "card")
 
 
 # ----------------------------------------------------------------------------------------------------------- refusals

@@ -2,7 +2,6 @@
 
 from genba.connections.github import documents, responses
 from genba.connections.github.client import GitHubClient
-from genba.connections.github.errors import NoGraphQL
 from genba.connections.github.issues import no_board
 from genba.connections.github.translation import same, there
 from genba.domain.errors import NotFoundError, RemoteUnavailable, UnrecoverableError
@@ -37,13 +36,7 @@ class Boards:
             "number": change.issue,
             "field": change.field,
         }
-        try:
-            result = await self.client.query(documents.ISSUE_ON_BOARDS, variables, bearable=frozenset({"NOT_FOUND"}))
-        except NoGraphQL as error:
-            raise UnrecoverableError(
-                "the board cannot be changed: this server has no GraphQL for boards",
-                hint="take `board` out of tracker.github in .genba/config.yaml",
-            ) from error
+        result = await self.client.query(documents.ISSUE_ON_BOARDS, variables, bearable=frozenset({"NOT_FOUND"}))
         issue = result.part(responses.IssueOnBoards, "repository", "issue")
         if issue is None:
             raise NotFoundError(f"there is no issue #{change.issue} in {self.client.settings.repository}")

@@ -1,24 +1,21 @@
-"""The one way to GitHub: requests that are counted, bounded and translated.
+"""The client of GitHub: it counts requests, bounds answers and translates errors.
 
-Laws: only what looks is asked again by itself; what changes something is sent once. A token leaves for one host only.
+Only requests that read are retried; a request that changes something is sent once. The token goes to one host only.
 """
 
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
 
 import httpx
 import msgspec
-from githubkit import GitHub, TokenAuthStrategy
-from githubkit.exception import GitHubException, RequestError, RequestFailed, RequestTimeout
 
 from genba import __version__
-from genba.connections.github.access.authentication import strategy_of
+from genba.connections.github.access.authentication import TokenAuth, auth_of
 from genba.connections.github.access.credentials import Credentials
-from genba.connections.github.errors import NoGraphQL, Refused, TooHeavy, pause_of, plain, refusal
+from genba.connections.github.errors import Refused, TooHeavy, pause_of, plain, refusal
 from genba.connections.github.settings import GitHubSettings
 from genba.domain.decoding import fitted, leniently_read
 from genba.domain.errors import (
@@ -27,23 +24,25 @@ from genba.domain.errors import (
     NotFoundError,
     RateLimited,
     RemoteUnavailable,
+    UnrecoverableError,
 )
 from genba.domain.ports import Clock
 
 T = TypeVar("T")
 
 _TRIES = 3
-_LARGEST_ANSWER = 64 * 1024 * 1024
-_LARGEST_REFUSAL = 1024 * 1024
-_MOST_POINTS = 1_000_000
+_MAX_ANSWER = 64 * 1024 * 1024
+_MAX_REFUSAL = 1024 * 1024
+_MAX_POINTS = 1_000_000
 _ENCODINGS = ("", "identity", "gzip")
-"""An answer that is packed twice unpacks to a thousand thousand times its size, before anybody can count it."""
-_MOST_REDIRECTS = 3
+"""Other encodings may unpack to a million times their size before the limit of the answer applies."""
+_MAX_REDIRECTS = 3
 _REDIRECTS = (301, 302, 307, 308)
 _NOT_MODIFIED = 304
-_LONGEST_OWN_PAUSE = 10.0
+_MAX_RETRY_PAUSE = 10.0
 _GITHUB = "https://api.github.com"
 _HEADERS = {
+    "Accept": "application/vnd.github+json",
     "Accept-Encoding": "gzip",
     "X-GitHub-Api-Version": "2022-11-28",
     "X-GitHub-Next-Global-ID": "1",  # so that REST and GraphQL name the same thing by the same id
@@ -76,8 +75,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
             raise RemoteUnavailable(f"the answer of GitHub to {self.asked} is not as it should be: {error}") from error
 
 
-class Trouble(msgspec.Struct, frozen=True):
-    """One error in an answer of GraphQL."""
+class GraphQLError(msgspec.Struct, frozen=True):
+    """One error in a reply of GraphQL."""
 
     type: str | None = None
     message: str = ""
@@ -85,25 +84,24 @@ class Trouble(msgspec.Struct, frozen=True):
     extensions: dict[str, Any] | None = None
 
 
-class Told(msgspec.Struct, frozen=True):
-    """What GraphQL answered; `errors` are only those that whoever asked can bear."""
+class GraphQLReply(msgspec.Struct, frozen=True):
+    """A reply of GraphQL; `errors` are only those that the caller accepts."""
 
     data: dict[str, Any] | None = None
-    errors: list[Trouble] | None = None
+    errors: list[GraphQLError] | None = None
 
     def part(self, kind: type[T], *path: str) -> T | None:
-        """What stands at a path, read as `kind`; None where nothing stands."""
-        found: Any = self.data
+        """The value at a path as `kind`; None where there is none."""
+        value: Any = self.data
         for name in path:
-            found = found.get(name) if isinstance(found, dict) else None
-        if found is None:
-            return None
-        return shaped(found, kind)
+            value = value.get(name) if isinstance(value, dict) else None
+        return None if value is None else to_kind(value, kind)
 
 
-def shaped(found: object, kind: type[T]) -> T:
+def to_kind(value: object, kind: type[T]) -> T:
+    """The value as `kind`. Raises RemoteUnavailable where it does not fit."""
     try:
-        return fitted(found, kind, strict=False)
+        return fitted(value, kind, strict=False)
     except msgspec.ValidationError as error:
         raise RemoteUnavailable(f"the answer of GitHub is not as it should be: {error}") from error
 
@@ -126,41 +124,45 @@ class GitHubClient:
         self.points = 0
         self.notes: list[str] = []
         self._last_change: float | None = None
-        self._without_graphql = False
         self._place = credentials.destination
-        self._strategy = strategy_of(credentials)
-        self._github = _Connected(
-            self._strategy,
-            base_url=self._place.url,
-            user_agent=f"genba/{__version__}",
-            follow_redirects=False,
-            trust_env=self._place.by_tls,  # a proxy of the environment sees nothing of TLS, and all of plain text
-            async_event_hooks={"request": [self._before_sending]},
-            timeout=settings.timeout_seconds,
-            async_transport=transport,
-            http_cache=False,
-            auto_retry=False,
-        )
+        self._auth = auth_of(credentials)
+        self._transport = transport
+        self._connections: tuple[asyncio.AbstractEventLoop, httpx.AsyncClient] | None = None
         url = self._place.url
         self._graphql = f"{url.removesuffix('/v3')}/graphql" if url.endswith("/api/v3") else f"{url}/graphql"
 
     async def close(self) -> None:
-        await self._github.disconnect()
+        connections, self._connections = self._connections, None
+        if connections is not None and connections[0] is asyncio.get_running_loop():
+            await connections[1].aclose()
+
+    def _http(self) -> httpx.AsyncClient:
+        """The connections of this event loop."""
+        loop = asyncio.get_running_loop()
+        if self._connections is None or self._connections[0] is not loop:
+            http = httpx.AsyncClient(
+                auth=self._auth,
+                base_url=self._place.url,
+                headers={"User-Agent": f"genba/{__version__}", **_HEADERS},
+                timeout=self.settings.timeout_seconds,
+                trust_env=self._place.by_tls,  # a proxy of the environment reads all of plain text, and nothing of TLS
+                event_hooks={"request": [self._before_sending]},
+                transport=self._transport,
+            )
+            self._connections = (loop, http)
+        return self._connections[1]
 
     async def _before_sending(self, request: httpx.Request) -> None:
-        """The last look at where a request goes, whoever made it: it carries the token."""
+        """Refuse a request to any other place: it carries the token."""
         url = request.url
         if url.userinfo or not self._place.covers(url.scheme, url.host, url.port):
             raise _another_host(url.host)
 
     async def token(self) -> str:
         """A token that is good for the next minutes, for git, which asks for one itself."""
-        strategy = self._strategy
-        if isinstance(strategy, TokenAuthStrategy):
-            return strategy.token
-        if not strategy.fresh:
+        if not isinstance(self._auth, TokenAuth) and not self._auth.fresh:
             await self.get(self.repository())
-        return strategy.token
+        return self._auth.token
 
     def repository(self, *words: str | int) -> str:
         """A path below the repository; each word is one part of it, whatever it holds."""
@@ -197,14 +199,14 @@ class GitHubClient:
         *,
         bearable: frozenset[str] = frozenset(),
         divisible: bool = False,
-    ) -> Told:
-        """Ask by GraphQL. Errors of the kinds that are bearable are handed back beside what was found.
+    ) -> GraphQLReply:
+        """Ask by GraphQL. Errors of the kinds that are bearable are returned beside the data.
 
-        What is too heavy is not asked again as it is, where whoever asks can divide it.
+        A divisible query that is too heavy is not repeated: the caller divides it.
         """
         return await self._patiently(lambda: self._ask(document, variables, bearable), divisible)
 
-    async def mutate(self, document: str, variables: Mapping[str, object]) -> Told:
+    async def mutate(self, document: str, variables: Mapping[str, object]) -> GraphQLReply:
         """Change something by GraphQL. Sent once, whatever happens."""
         await self._pace()
         self.points += 1
@@ -227,35 +229,32 @@ class GitHubClient:
                 return await work()
             except RemoteUnavailable as error:
                 wait = error.retry_after if error.retry_after is not None else 2.0 ** (attempt - 1)
-                if attempt >= _TRIES or wait > _LONGEST_OWN_PAUSE or (divisible and isinstance(error, TooHeavy)):
+                if attempt >= _TRIES or wait > _MAX_RETRY_PAUSE or (divisible and isinstance(error, TooHeavy)):
                     raise
                 await self.clock.sleep(wait * random.uniform(0.5, 1.0))  # noqa: S311  (a pause, no secret)
         raise AssertionError("unreachable")
 
-    async def _ask(self, document: str, variables: Mapping[str, object], bearable: frozenset[str]) -> Told:
-        if self._without_graphql:
-            raise NoGraphQL("this server has no GraphQL")
+    async def _ask(self, document: str, variables: Mapping[str, object], bearable: frozenset[str]) -> GraphQLReply:
         body = {"query": document, "variables": dict(variables)}
         try:
             answer, headers = await self._once("POST", self._graphql, None, body, {})
         except NotFoundError as error:
-            self._without_graphql = True
-            raise NoGraphQL("this server has no GraphQL") from error
-        output = answer.read(Told)
-        self.points += min(max(output.part(int, "rateLimit", "cost") or 0, 0), _MOST_POINTS)
-        for trouble in output.errors or ():
-            if trouble.type not in bearable:
-                raise _trouble(trouble, headers)
-        if output.data is None:
+            raise _unsupported("this server has no GraphQL") from error
+        reply = answer.read(GraphQLReply)
+        self.points += min(max(reply.part(int, "rateLimit", "cost") or 0, 0), _MAX_POINTS)
+        for each in reply.errors or ():
+            if each.type not in bearable:
+                raise _graphql_failure(each, headers)
+        if reply.data is None:
             raise RemoteUnavailable("GitHub answered a GraphQL query with nothing at all")
-        return output
+        return reply
 
     async def _follow(
         self, method: str, path: str, parameters: Parameters | None, body: object, headers: dict[str, str]
     ) -> Answer:
         """Send, and go where GitHub sends us on to. Such an answer means that nothing was carried out yet."""
         address, moved = path, False
-        for _ in range(_MOST_REDIRECTS + 1):
+        for _ in range(_MAX_REDIRECTS + 1):
             self.requests += 1
             answer, got = await self._once(method, address, None if moved else parameters, body, headers)
             if answer.status not in _REDIRECTS:
@@ -268,40 +267,29 @@ class GitHubClient:
         self, method: str, address: str, parameters: Parameters | None, body: object, headers: dict[str, str]
     ) -> tuple[Answer, Mapping[str, str]]:
         asked = f"{method} {_short(address)}"
+        http = self._http()
         try:
             async with asyncio.timeout(self.settings.timeout_seconds):
-                response = await self._github.arequest(
-                    method,
-                    address,
-                    params=dict(parameters) if parameters else None,
-                    json=body,
-                    headers={**_HEADERS, **headers},
-                    stream=True,
+                request = http.build_request(
+                    method, address, params=dict(parameters) if parameters else None, json=body, headers=headers
                 )
+                response = await http.send(request, stream=True)
                 try:
-                    read = await _bounded(response.aiter_bytes(), asked)
+                    content = await _content(response, asked)
                 finally:
-                    await response.raw_response.aclose()
-        except RequestFailed as error:
-            raw = error.response.raw_response
-            raise refusal(asked, raw.status_code, raw.headers, raw.content) from None
-        except (TimeoutError, RequestTimeout):
+                    await response.aclose()
+        except (TimeoutError, httpx.TimeoutException):
             raise _silent(f"{asked} in {self.settings.timeout_seconds:g} s", self.settings.url) from None
-        except RequestError as error:
-            raise _cut(asked, error.exc, self.settings.url) from None
-        except GitHubException as error:
-            raise RemoteUnavailable(f"{asked} failed: {type(error).__name__}") from None
-        except (OSError, httpx.HTTPError) as error:
-            raise _cut(asked, error, self.settings.url) from None
-        except (ValueError, OverflowError, TypeError):
-            # The client could not read the time in the answer of a limit, or make a time of it.
-            raise RateLimited("GitHub takes no more requests for now", retry_after=pause_of({})) from None
+        except (OSError, ValueError, httpx.HTTPError, httpx.InvalidURL) as error:
+            raise _silent(f"{asked}: {plain(str(error)) or type(error).__name__}", self.settings.url) from None
+        if response.is_error:
+            raise refusal(asked, response.status_code, response.headers, content)
         got = response.headers
-        following = response.raw_response.links.get("next", {}).get("url", "")
+        following = response.links.get("next", {}).get("url", "")
         answer = Answer(
             asked=asked,
             status=response.status_code,
-            body=read,
+            body=content,
             etag=got.get("etag", ""),
             following=self._same_host(following) if following else "",
         )
@@ -323,63 +311,23 @@ class GitHubClient:
             self.notes.append(f"{note} ({_short(address)})")
 
 
-class _Connected(GitHub[Any]):
-    """githubkit with one set of connections for all requests of an event loop, whoever sends them.
-
-    It reads the whole of an answer that is an error; so that is read here first, and no more of it than is told.
-    """
-
-    _kept: tuple[asyncio.AbstractEventLoop, httpx.AsyncClient] | None = None
-
-    @asynccontextmanager
-    async def get_async_client(self) -> AsyncIterator[httpx.AsyncClient]:
-        loop = asyncio.get_running_loop()
-        if self._kept is None or self._kept[0] is not loop:
-            self._kept = (loop, await self._create_async_client())
-        yield self._kept[1]
-
-    async def _arequest(self, *args: Any, **kwargs: Any) -> httpx.Response:
-        response = await super()._arequest(*args, **kwargs)
-        if response.headers.get("content-encoding", "").strip().lower() not in _ENCODINGS:
-            await response.aclose()
-            raise RemoteUnavailable("GitHub packs its answer in a way that nobody asked for")
-        if response.is_error and kwargs.get("stream"):
-            response._content = await _beginning(response.aiter_bytes())  # what `aread` would set
-            await response.aclose()
-        return response
-
-    async def disconnect(self) -> None:
-        kept, self._kept = self._kept, None
-        if kept is not None and kept[0] is asyncio.get_running_loop():
-            await kept[1].aclose()
-
-
-async def _beginning(chunks: AsyncIterator[bytes]) -> bytes:
+async def _content(response: httpx.Response, asked: str) -> bytes:
+    """The whole of an answer, or the beginning of a refusal. Raises TooHeavy where an answer is too large."""
+    if response.headers.get("content-encoding", "").strip().lower() not in _ENCODINGS:
+        raise RemoteUnavailable("GitHub packs its answer in an encoding that was not asked for")
+    limit = _MAX_REFUSAL if response.is_error else _MAX_ANSWER
     read = bytearray()
-    async for chunk in chunks:
+    async for chunk in response.aiter_bytes():
         read += chunk
-        if len(read) > _LARGEST_REFUSAL:
-            break
-    return bytes(read[:_LARGEST_REFUSAL])
-
-
-async def _bounded(chunks: AsyncIterator[bytes], asked: str) -> bytes:
-    read = bytearray()
-    async for chunk in chunks:
-        read += chunk
-        if len(read) > _LARGEST_ANSWER:
-            raise TooHeavy(f"the answer of GitHub to {asked} is larger than {_LARGEST_ANSWER // 1024 // 1024} MiB")
-    return bytes(read)
-
-
-def _cut(asked: str, cause: BaseException, url: str) -> GenbaError:
-    if isinstance(cause, GenbaError):
-        return cause
-    return _silent(f"{asked}: {plain(str(cause)) or type(cause).__name__}", url)
+        if len(read) > limit:
+            if response.is_error:
+                break
+            raise TooHeavy(f"the answer of GitHub to {asked} is larger than {limit // 1024 // 1024} MiB")
+    return bytes(read[:limit])
 
 
 def _silent(what: str, url: str) -> RemoteUnavailable:
-    """Nobody answers. Where another address was set than that of GitHub itself, that may be why."""
+    """There is no answer. A wrong tracker.github.url may be the reason, where one is set."""
     if url.rstrip("/") == _GITHUB:
         return RemoteUnavailable(f"GitHub did not answer {what}")
     host = plain(urlsplit(url).netloc.rpartition("@")[2], 100)
@@ -388,30 +336,34 @@ def _silent(what: str, url: str) -> RemoteUnavailable:
     )
 
 
-def _trouble(trouble: Trouble, headers: Mapping[str, str]) -> GenbaError:
-    """What an error of GraphQL means. They come with the status 200."""
-    words = plain(trouble.message)
+def _graphql_failure(error: GraphQLError, headers: Mapping[str, str]) -> GenbaError:
+    """The exception for an error of GraphQL, which comes with the status 200."""
+    words = plain(error.message)
     lower = words.lower()
-    if trouble.type in ("RATE_LIMITED", "RATE_LIMIT") or "rate limit" in lower:
+    if error.type in ("RATE_LIMITED", "RATE_LIMIT") or "rate limit" in lower:
         # The headers tell when the hour is over, which is no matter of a secondary limit.
         known = {name: headers[name] for name in ("retry-after", "date") if name in headers}
         pause = pause_of(known if "secondary" in lower else headers)
         return RateLimited(f"GitHub takes no more GraphQL for now ({words})", retry_after=pause)
-    if trouble.type in ("INSUFFICIENT_SCOPES", "FORBIDDEN"):
+    if error.type in ("INSUFFICIENT_SCOPES", "FORBIDDEN"):
         return NotAllowedError(
             f"the credentials do not allow what we ask for ({words})",
             unchanged="nothing was changed on GitHub; what is still to be sent stays in the outbox.",
             hint="gh auth refresh --scopes repo,project",
         )
-    if trouble.type == "NOT_FOUND":
+    if error.type == "NOT_FOUND":
         return NotFoundError(f"GitHub does not find it ({words})", hint="check tracker.github in .genba/config.yaml")
-    if (trouble.extensions or {}).get("code") in _UNKNOWN_FIELDS:
-        return NoGraphQL(f"the GraphQL of this server does not know what we ask for ({words})")
-    if trouble.type in ("RESOURCE_LIMITS_EXCEEDED", "MAX_NODE_LIMIT_EXCEEDED") or "timeout" in lower:
+    if (error.extensions or {}).get("code") in _UNKNOWN_FIELDS:
+        return _unsupported(f"the GraphQL of this server does not know what we ask for ({words})")
+    if error.type in ("RESOURCE_LIMITS_EXCEEDED", "MAX_NODE_LIMIT_EXCEEDED") or "timeout" in lower:
         return TooHeavy(f"GitHub did not come to an answer ({words})")
-    if trouble.type in ("UNPROCESSABLE", "VALIDATION", "BAD_USER_INPUT"):
+    if error.type in ("UNPROCESSABLE", "VALIDATION", "BAD_USER_INPUT"):
         return Refused(f"GitHub refuses it ({words})", status=422, words=words)
-    return RemoteUnavailable(f"GitHub failed at a GraphQL query ({words or trouble.type})")
+    return RemoteUnavailable(f"GitHub failed at a GraphQL query ({words or error.type})")
+
+
+def _unsupported(message: str) -> UnrecoverableError:
+    return UnrecoverableError(message, hint="check tracker.github.url in .genba/config.yaml")
 
 
 def _another_host(shown: str) -> RemoteUnavailable:

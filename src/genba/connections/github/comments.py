@@ -4,9 +4,8 @@ import msgspec
 
 from genba.connections.github import documents, responses
 from genba.connections.github.client import GitHubClient
-from genba.connections.github.errors import NoGraphQL, Refused
-from genba.connections.github.translation import LONGEST_TEXT, same, there, trusted
-from genba.domain.errors import AccessRefusedError, NotFoundError
+from genba.connections.github.translation import LONGEST_TEXT, there, trusted
+from genba.domain.errors import NotFoundError
 from genba.domain.tracker.outbox import marker
 
 _MOST_PAGES = 50
@@ -35,28 +34,21 @@ def signed(body: str, *keys: str) -> str:
 
 
 def written(body: str) -> str:
-    """A text as it compares: GitHub may write the ends of its lines anew."""
+    """A text as it compares: GitHub may change line ends."""
     return body.replace("\r\n", "\n").rstrip()
 
 
 class OwnComments:
-    """Looks for comments from the newest on, for what is looked for was written lately.
+    """Finds comments by their markers, newest first.
 
-    A marker can be copied. So a comment counts only if this token wrote it, or somebody of the repository.
+    A marker can be copied: a comment counts only if this token or a member of the repository wrote it.
     """
 
     def __init__(self, client: GitHubClient) -> None:
         self.client = client
-        self._login: str | None = None
 
     async def find(self, issue: int, key: str) -> Found | None:
         wanted = marker(key)
-        try:
-            return await self._by_graphql(issue, wanted)
-        except NoGraphQL:
-            return await self._by_rest(issue, wanted)
-
-    async def _by_graphql(self, issue: int, wanted: str) -> Found | None:
         before: str | None = None
         for _ in range(_MOST_PAGES):
             variables = {"owner": self.client.owner, "name": self.client.name, "number": issue, "before": before}
@@ -72,19 +64,3 @@ class OwnComments:
             if not page.page_info.has_previous_page or before is None:
                 return None
         return None
-
-    async def _by_rest(self, issue: int, wanted: str) -> Found | None:
-        found: Found | None = None
-        async for page in self.client.pages(self.client.repository("issues", issue, "comments"), most=_MOST_PAGES):
-            for row in page.read(list[responses.Comment]):
-                if wanted in (row.body or "") and (trusted(row.author_association) or await self._is_mine(row)):
-                    found = Found(row.id, row.body or "", row.html_url)
-        return found
-
-    async def _is_mine(self, row: responses.Comment) -> bool:
-        if self._login is None:
-            try:
-                self._login = (await self.client.get("user")).read(responses.User).login
-            except (AccessRefusedError, NotFoundError, Refused):
-                self._login = ""  # an App has no such page
-        return bool(self._login) and row.user is not None and same(row.user.login, self._login)

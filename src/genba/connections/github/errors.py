@@ -1,4 +1,4 @@
-"""What an answer of GitHub that is no success means, in the errors of the house."""
+"""Genba's errors for the refusals of GitHub."""
 
 import email.utils
 import json
@@ -17,7 +17,7 @@ from genba.domain.errors import (
 )
 
 LEAST_PAUSE_SECONDS = 60.0
-"""How long nobody asks where GitHub refuses for now and names no time."""
+"""How long to wait where GitHub names no time."""
 _LONGEST_PAUSE_SECONDS = 24 * 3600.0
 _WORDS = 500
 
@@ -38,10 +38,6 @@ class Refused(UnrecoverableError):
 
 class TooHeavy(RemoteUnavailable):
     """The server gave up on the question, or its answer is too large: asking for less may help."""
-
-
-class NoGraphQL(NotFoundError):
-    """This server has no GraphQL, or does not know what we ask for in it."""
 
 
 def refusal(asked: str, status: int, headers: Mapping[str, str], body: bytes) -> GenbaError:

@@ -1,6 +1,6 @@
-"""The issues of a repository on GitHub, for whoever keeps a copy of them. It only looks."""
+"""Reads the issues, pull requests and cards of a repository on GitHub."""
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlencode
@@ -8,9 +8,8 @@ from urllib.parse import parse_qsl, urlencode
 import msgspec
 
 from genba.connections.github import documents, responses
-from genba.connections.github.client import GitHubClient, Told, shaped
-from genba.connections.github.errors import NoGraphQL, TooHeavy, plain
-from genba.connections.github.rest_details import RestDetails
+from genba.connections.github.client import GitHubClient, GraphQLReply, to_kind
+from genba.connections.github.errors import TooHeavy, plain
 from genba.connections.github.translation import (
     card_of_node,
     issue_of_node,
@@ -28,7 +27,7 @@ _PER_PAGE = 100
 _SMALL_TIE = 8
 """So many rows may be read twice at the border of two pages."""
 _MOST_PAGES = 300
-"""So many pages of issues that changed in the same second: nobody writes so many in one."""
+"""So many pages of issues that changed in the same second: no repository changes so many in one."""
 _ISSUES_AT_ONCE = 50
 _ISSUES_WITH_CARDS_AT_ONCE = 25
 _PULL_REQUESTS_AT_ONCE = 30
@@ -36,15 +35,13 @@ _BEARABLE = frozenset({"NOT_FOUND", "FORBIDDEN"})
 
 
 class GitHubIssues:
-    """Lists by REST, which has pages, times and tags; details by GraphQL, or by REST where there is no GraphQL."""
+    """Lists by REST, which has pages, times and ETags; details by GraphQL."""
 
     def __init__(self, client: GitHubClient, *, cards: bool | None = None) -> None:
         board = client.settings.board
         self.client = client
         self.cards_wanted = board is not None if cards is None else cards
         self.field = board.field if board is not None else "Status"
-        self.rest = RestDetails(client)
-        self._numbers: dict[str, int] = {}
 
     @property
     def spent(self) -> tuple[int, int]:
@@ -52,7 +49,7 @@ class GitHubIssues:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What somebody should know: that the repository goes by another name now."""
+        """Warnings: the repository goes by another name now."""
         return tuple(self.client.notes)
 
     async def page(self, *, since: str = "", following: str = "", etag: str = "", label: str = "") -> IssuePage:
@@ -78,7 +75,6 @@ class GitHubIssues:
             return IssuePage(etag=etag, unchanged=True)
         rows = answer.read(list[responses.Issue])
         issues = tuple(issue_of_row(row) for row in rows if row.pull_request is None)
-        self._numbers |= {issue.reference: issue.number for issue in issues}
         return IssuePage(
             issues=issues,
             pull_requests=tuple(row.number for row in rows if row.pull_request is not None),
@@ -91,18 +87,12 @@ class GitHubIssues:
         size = _ISSUES_WITH_CARDS_AT_ONCE if self.cards_wanted else _ISSUES_AT_ONCE
         wanted = list(dict.fromkeys(references))
         chunks = [wanted[start : start + size] for start in range(0, len(wanted), size)]
-        try:
-            return _together([await self._in_halves(chunk, self._details) for chunk in chunks])
-        except NoGraphQL:
-            return await self.rest.details(await self._numbers_of(wanted))
+        return _together([await self._in_halves(chunk, self._details) for chunk in chunks])
 
     async def issue(self, number: int) -> Details:
-        try:
-            result = await self.client.query(
-                documents.issue(self.cards_wanted), self._variables(number=number), bearable=_BEARABLE
-            )
-        except NoGraphQL:
-            return await self.rest.issue(number)
+        result = await self.client.query(
+            documents.issue(self.cards_wanted), self._variables(number=number), bearable=_BEARABLE
+        )
         found: dict[str, Any] | None = result.part(dict[str, Any], "repository", "issueOrPullRequest")
         if found is None:
             _raise_unless_absent(result)
@@ -112,16 +102,13 @@ class GitHubIssues:
             )
         if found.get("__typename") != "Issue":
             raise NotFoundError(f"#{number} is a pull request, not an issue", hint="genba task list")
-        return await self._whole([shaped(found, responses.IssueNode)])
+        return await self._whole([to_kind(found, responses.IssueNode)])
 
     async def pull_requests(self, numbers: Sequence[int]) -> tuple[TrackedPullRequest, ...]:
         wanted = list(dict.fromkeys(numbers))
         size = _PULL_REQUESTS_AT_ONCE
         chunks = [wanted[start : start + size] for start in range(0, len(wanted), size)]
-        try:
-            parts = [await self._in_halves(chunk, self._pull_requests) for chunk in chunks]
-        except NoGraphQL:
-            return await self.rest.pull_requests(wanted)
+        parts = [await self._in_halves(chunk, self._pull_requests) for chunk in chunks]
         return tuple(pull for part in parts for pull in part)
 
     async def pull_request_of(self, branch: str) -> TrackedPullRequest | None:
@@ -199,7 +186,7 @@ class GitHubIssues:
         for place, (reference, node) in enumerate(zip(references, nodes, strict=True)):
             if node is None:
                 _raise_unless_absent(result, place)
-            issue = shaped(node, responses.IssueNode) if node and node.get("__typename") == "Issue" else None
+            issue = to_kind(node, responses.IssueNode) if node and node.get("__typename") == "Issue" else None
             if issue is not None and same(issue.repository.name_with_owner, repository.name_with_owner):
                 found[reference] = issue
             else:
@@ -246,7 +233,7 @@ class GitHubIssues:
             if found is None:
                 _raise_unless_absent(result, f"p{number}")
             else:
-                nodes.append(shaped(found, responses.PullNode))
+                nodes.append(to_kind(found, responses.PullNode))
         wanting = [
             review.id
             for node in nodes
@@ -261,18 +248,8 @@ class GitHubIssues:
         for start in range(0, len(ids), _ISSUES_AT_ONCE):
             chunk = ids[start : start + _ISSUES_AT_ONCE]
             result = await self.client.query(document, {"ids": chunk}, bearable=_BEARABLE)
-            found += [shaped(node, kind) for node in result.part(list[dict[str, Any] | None], "nodes") or [] if node]
+            found += [to_kind(node, kind) for node in result.part(list[dict[str, Any] | None], "nodes") or [] if node]
         return found
-
-    async def _numbers_of(self, references: Iterable[str]) -> dict[str, int]:
-        """REST knows issues by number only. Whoever did not list them in this process lists them now."""
-        wanted = list(references)
-        if any(reference not in self._numbers for reference in wanted):
-            following, first = "", True
-            while first or following:
-                page = await self.page(following=following)
-                following, first = page.following, False
-        return {reference: self._numbers.get(reference, 0) for reference in wanted}
 
 
 async def newest_pull(client: GitHubClient, branch: str, state: str) -> responses.Pull | None:
@@ -330,9 +307,9 @@ def _changed_since(since: str) -> str | None:
     return f"-last-updated:{days}days"
 
 
-def _raise_unless_absent(told: Told, place: int | str | None = None) -> None:
-    """Nothing is taken for gone that is only hidden, or was lost on the way: GitHub must say that it is not there."""
-    lines = [one for one in told.errors or () if place is None or (one.path or [])[1:2] == [place]]
+def _raise_unless_absent(reply: GraphQLReply, place: int | str | None = None) -> None:
+    """Raise unless GitHub says that it is not there: a hidden or lost part is not gone."""
+    lines = [one for one in reply.errors or () if place is None or (one.path or [])[1:2] == [place]]
     for trouble in lines:
         if trouble.type != "NOT_FOUND":
             raise AccessRefusedError(

@@ -5,7 +5,7 @@ import msgspec
 from genba.connections.github import documents, responses
 from genba.connections.github.client import GitHubClient
 from genba.connections.github.comments import signed, written
-from genba.connections.github.errors import NoGraphQL, Refused
+from genba.connections.github.errors import Refused
 from genba.connections.github.issues import newest_pull
 from genba.connections.github.translation import same
 from genba.domain.errors import AccessRefusedError, NotFoundError, RemoteUnavailable, UnrecoverableError
@@ -28,13 +28,13 @@ class Proposals:
             return None
         if found.state == "open" and ((found.draft and not change.draft) or await self._to_ask(found, change)):
             return None
-        return _told(found, found_there=True)
+        return _receipt(found, existed=True)
 
     async def open(self, change: OpenPullRequest, key: str) -> DeliveryReceipt:
         there = await newest_pull(self.client, change.branch, "open")
         pull = await self._update(there, change, key) if there else await self._create(change, key)
         notes = [*await self._make_ready(pull, change), *await self._ask_reviewers(pull, change)]
-        return msgspec.structs.replace(_told(pull, found_there=False), note="; ".join(notes))
+        return msgspec.structs.replace(_receipt(pull, existed=False), note="; ".join(notes))
 
     async def merged(self, number: int) -> DeliveryReceipt | None:
         pull = await self._pull(number)
@@ -84,17 +84,17 @@ class Proposals:
         return pull
 
     async def _make_ready(self, pull: responses.Pull, change: OpenPullRequest) -> list[str]:
-        """A draft that is no draft any more is said to be ready. Not every token may say so."""
+        """Mark a draft as ready for review. Not every token may."""
         if not pull.draft or change.draft:
             return []
         try:
             await self.client.mutate(documents.READY, {"id": pull.node_id})
-        except (NoGraphQL, AccessRefusedError) as error:
-            return [f"it stays a draft until somebody says that it is ready for review: {error.message}"]
+        except AccessRefusedError as error:
+            return [f"it stays a draft until a person marks it as ready for review: {error.message}"]
         return []
 
     async def _ask_reviewers(self, pull: responses.Pull, change: OpenPullRequest) -> list[str]:
-        """Ask them all at once. Who cannot be asked is told, and stops nothing: the work is there to be reviewed."""
+        """Ask them all at once. A reviewer who cannot be asked becomes a note and stops nothing."""
         wanted = await self._to_ask(pull, change)
         notes = [f"{name} made the pull request, and cannot review it" for name in _authors(pull, change)]
         if wanted:
@@ -109,7 +109,7 @@ class Proposals:
         return notes
 
     async def _to_ask(self, pull: responses.Pull, change: OpenPullRequest) -> list[str]:
-        """Those who were not asked yet, and did not say anything about this commit."""
+        """The reviewers who were not asked yet and did not review this commit."""
         asked = [user.login for user in pull.requested_reviewers or ()]
         asked += [f"{_TEAM}{team.slug}" for team in pull.requested_teams or ()]
         asked += _authors(pull, change)
@@ -140,8 +140,8 @@ def _authors(pull: responses.Pull, change: OpenPullRequest) -> list[str]:
     return [name for name in change.reviewers if same(name, author)]
 
 
-def _told(pull: responses.Pull, *, found_there: bool) -> DeliveryReceipt:
-    return DeliveryReceipt(address=pull.html_url, number=pull.number, commit=pull.head.sha, existed=found_there)
+def _receipt(pull: responses.Pull, *, existed: bool) -> DeliveryReceipt:
+    return DeliveryReceipt(address=pull.html_url, number=pull.number, commit=pull.head.sha, existed=existed)
 
 
 def _no_merge(change: MergePullRequest, error: Refused) -> Exception:

@@ -33,14 +33,6 @@ class PullMark(_Rest, frozen=True):
     """Only a pull request has it."""
 
 
-class DependencySummary(_Rest, frozen=True):
-    total_blocked_by: Whole = 0
-
-
-class SubIssueSummary(_Rest, frozen=True):
-    total: Whole = 0
-
-
 class Issue(_Rest, frozen=True):
     """An issue of REST; a pull request is one too, and says so."""
 
@@ -64,9 +56,6 @@ class Issue(_Rest, frozen=True):
     closed_at: str | None = None
     comments: Whole = 0
     pull_request: PullMark | None = None
-    issue_dependencies_summary: DependencySummary | None = None
-    sub_issues_summary: SubIssueSummary | None = None
-    parent_issue_url: str | None = None
 
 
 class Comment(_Rest, frozen=True):
@@ -126,43 +115,6 @@ class Review(_Rest, frozen=True):
     commit_id: str | None = None
     submitted_at: str | None = None
     author_association: str = "NONE"
-
-
-class ReviewComment(_Rest, frozen=True):
-    path: str = ""
-    line: Whole | None = None
-    original_line: Whole | None = None
-    body: str = ""
-    pull_request_review_id: Whole | None = None
-
-
-class CheckOutput(_Rest, frozen=True):
-    title: str | None = None
-    summary: str | None = None
-
-
-class CheckRun(_Rest, frozen=True):
-    name: str = ""
-    status: str = ""
-    conclusion: str | None = None
-    html_url: str | None = None
-    details_url: str | None = None
-    output: CheckOutput | None = None
-
-
-class CheckRuns(_Rest, frozen=True):
-    check_runs: list[CheckRun] = []
-
-
-class Status(_Rest, frozen=True):
-    context: str = ""
-    state: str = ""
-    description: str | None = None
-    target_url: str | None = None
-
-
-class CombinedStatus(_Rest, frozen=True):
-    statuses: list[Status] = []
 
 
 class Merged(_Rest, frozen=True):

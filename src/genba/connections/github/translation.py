@@ -1,6 +1,6 @@
-"""From GitHub's shapes to the nouns of the house. Pure, and bounded: nothing that is read grows without a limit."""
+"""Translates GitHub's answers to domain values. Every text is cut at a limit."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TypeVar
 
 from genba.connections.github import responses
@@ -77,111 +77,6 @@ def issue_of_row(row: responses.Issue) -> TrackedIssue:
         created_at=row.created_at,
         updated_at=row.updated_at,
         closed_at=row.closed_at or "",
-    )
-
-
-def comment_of_row(row: responses.Comment) -> RemoteComment:
-    return RemoteComment(
-        id=str(row.id),
-        author=_login(row.user),
-        body=cut(row.body),
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        trusted=trusted(row.author_association),
-    )
-
-
-def pull_of_row(
-    row: responses.Pull,
-    repository: str,
-    *,
-    reviews: tuple[RemoteReview, ...] = (),
-    checks: tuple[RemoteCheck, ...] = (),
-    closes: tuple[int, ...] = (),
-) -> TrackedPullRequest:
-    merged = bool(row.merged or row.merged_at)
-    state = PullRequestState.MERGED if merged else _state(row.state)
-    own = row.head.repo is not None and same(
-        row.head.repo.full_name, row.base.repo.full_name if row.base.repo else repository
-    )
-    mergeable = {True: "mergeable", False: "conflicting", None: "unknown"}[row.mergeable]
-    if row.mergeable is False and row.mergeable_state not in (None, "dirty", "unknown"):
-        mergeable = "unknown"  # REST says false also while something else holds it up
-    return TrackedPullRequest(
-        number=row.number,
-        reference=row.node_id or f"#{row.number}",
-        url=row.html_url,
-        title=cut(row.title, _LONGEST_TITLE),
-        branch=row.head.ref if own else "",
-        commit=row.head.sha,
-        target=row.base.ref,
-        author=_login(row.user),
-        state=state,
-        draft=bool(row.draft),
-        merged_commit=(row.merge_commit_sha or "") if merged else "",
-        merged_by=_login(row.merged_by) if row.merged_by else "",
-        merged_at=row.merged_at or "",
-        mergeable=mergeable,
-        merge_state=(row.mergeable_state or "").lower(),
-        decision=_decision(reviews),
-        reviews=reviews,
-        checks=checks,
-        closes=closes,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-    )
-
-
-def _decision(reviews: Sequence[RemoteReview]) -> str:
-    """REST does not tell what GitHub decides; what people said does, as far as it goes."""
-    verdicts = {review.verdict for review in reviews if review.trusted}
-    if ReviewVerdict.CHANGES in verdicts:
-        return "changes_requested"
-    return "approved" if ReviewVerdict.APPROVED in verdicts else ""
-
-
-def opinions(rows: Iterable[responses.Review], lines: Iterable[responses.ReviewComment]) -> tuple[RemoteReview, ...]:
-    """The newest opinion of each reviewer, oldest first."""
-    values: dict[int | None, list[str]] = {}
-    for line in lines:
-        values.setdefault(line.pull_request_review_id, []).append(_finding(line))
-    newest: dict[str, RemoteReview] = {}
-    for row in rows:
-        state = row.state.lower()
-        if state not in ("approved", "changes_requested", "dismissed"):
-            continue
-        author = _login(row.user)
-        newest.pop(author, None)
-        newest[author] = RemoteReview(
-            id=row.node_id or str(row.id),
-            author=author,
-            verdict=ReviewVerdict(state),
-            body=cut(row.body),
-            commit=row.commit_id or "",
-            submitted_at=row.submitted_at or "",
-            trusted=trusted(row.author_association),
-            may_write=trusted(row.author_association),  # as much as REST tells
-            findings=tuple(values.get(row.id, ())) if state == "changes_requested" else (),
-        )
-    return tuple(newest.values())
-
-
-def check_of_run(run: responses.CheckRun) -> RemoteCheck:
-    output = run.output or responses.CheckOutput()
-    return RemoteCheck(
-        name=run.name,
-        state=_check_state(run.conclusion if run.status.lower() == "completed" else "pending"),
-        detail=_detail(output.title, output.summary),
-        url=run.details_url or run.html_url or "",
-    )
-
-
-def check_of_status(status: responses.Status) -> RemoteCheck:
-    return RemoteCheck(
-        name=status.context,
-        state=_check_state(status.state),
-        detail=_detail(status.description),
-        url=status.target_url or "",
     )
 
 
@@ -332,7 +227,7 @@ def _state(state: str) -> PullRequestState:
     return PullRequestState(known) if known in list(PullRequestState) else PullRequestState.OPEN
 
 
-def _finding(line: responses.LineComment | responses.ReviewComment) -> str:
+def _finding(line: responses.LineComment) -> str:
     where = line.line if line.line is not None else line.original_line
     place = f"{line.path}:{where}" if where is not None else line.path
     return f"{place}: {cut(line.body, _LONGEST_DETAIL).strip()}"
