@@ -50,7 +50,7 @@ class GitHubConnection:
 
     async def client(self) -> GitHubClient:
         if self._client is None:
-            from genba.connections.github.client import GitHubClient  # noqa: PLC0415  (githubkit is slow to import)
+            from genba.connections.github.client import GitHubClient  # noqa: PLC0415  (httpx is slow to import)
 
             self._client = GitHubClient(self.settings, await self.credentials(), self.clock)
         return self._client
