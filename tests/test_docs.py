@@ -236,7 +236,7 @@ def write_agent(root: Path, agent: dict[str, Any], registry: dict[str, Any], pag
             prompt.write_text("Do it.\n", encoding="utf-8")
             for pattern in registry.get("failurePatterns", {}).values():
                 parts = ["f", pattern.get("edition", "failed"), *filter(None, [pattern.get("adaptation")])]
-                prompt.with_name("_".join(parts) + ".md").write_text("Mend it.\n", encoding="utf-8")
+                prompt.with_name("_".join(parts) + ".md").write_text("Fix it.\n", encoding="utf-8")
     for marker, content in blocks(page):
         if marker.startswith("python "):
             (folder / marker.removeprefix("python ")).write_text(content, encoding="utf-8")
@@ -471,7 +471,7 @@ def test_the_table_of_models_is_the_one_that_is_used() -> None:
     assert copied(REFERENCE / "adapters.md", "models") == models_as_table()
 
 
-def test_every_adapter_is_told_with_the_command_that_installs_it() -> None:
+def test_every_adapter_is_described_with_its_install_command() -> None:
     result = text_of(REFERENCE / "adapters.md")
     for name in ADAPTERS:
         assert f"| `{name}` |" in result
@@ -481,12 +481,12 @@ def test_every_adapter_is_told_with_the_command_that_installs_it() -> None:
     assert all(f"`{name}`" in result for name in KNOWN)
 
 
-def test_every_table_of_the_blackboard_is_told() -> None:
+def test_every_table_of_the_blackboard_is_described() -> None:
     result = re.findall(r"^\| `(\w+)` \|", copied(REFERENCE / "blackboard.md", "tables"), re.MULTILINE)
     assert sorted(result) == sorted(metadata.tables)
 
 
-def test_the_built_in_rules_of_the_types_are_told() -> None:
+def test_the_built_in_task_type_goals_are_described() -> None:
     rows = re.findall(r"^\| `(\w+)` \| ([\w, ]+) \| (.+?) \| (.*?)\|$", text_of(REFERENCE / "goals.md"), re.MULTILINE)
     values = {kind: (artifacts, goals, may.strip()) for kind, artifacts, goals, may in rows if kind in EXPECTED}
     assert list(values) == list(EXPECTED)

@@ -1,4 +1,4 @@
-"""The stories that the documents tell happen as they are told, word by word."""
+"""The commands and outputs on the pages, executed: every page prints what it shows."""
 
 import json
 import os
@@ -23,15 +23,15 @@ _FILE_IN_TREE = re.compile(r"^  (\S+\.md) +(\S.*)$", re.MULTILINE)
 
 
 def settled_lines(shown: str) -> list[str]:
-    """The lines of a run that tell what came of it, without what is never the same twice."""
+    """The result lines of `genba run`, without times and commits."""
     lines = _MARKED.findall(shown)
     lines = [re.sub(_DURATION, "0.0 s", line) for line in lines]
     lines = [re.sub(r"\bmerged [0-9a-f]{7}\b", "merged 0000000", line) for line in lines]
     return [" ".join(line.split()) for line in lines]
 
 
-def told_runs(page: Path) -> list[list[str]]:
-    """What a page says that each `genba run` prints."""
+def shown_runs(page: Path) -> list[list[str]]:
+    """What a page shows below each `genba run`."""
     shown = "".join(content for marker, content in blocks(page) if marker == "console")
     return [settled_lines(part) for part in shown.split("$ genba run ")[1:]]
 
@@ -48,19 +48,19 @@ _NEVER_THE_SAME = (
     (_DURATION, "TIME"),
     (r"\b\d{4}-\d\d-\d\d \d\d:\d\d\b", "DATE"),
     (r"\b(?:gitleaks|detect-secrets)\b", "SCANNER"),
-    (r"· (?:bubblewrap|worktree) ·", "· WALLS ·"),
+    (r"· (?:bubblewrap|worktree) ·", "· SANDBOX ·"),
 )
 
 
 @pytest.fixture
 def project(project: Project) -> Project:
-    """A project of a reader: behind walls where the machine can raise them, as the pages show it."""
+    """A project of a reader, in a sandbox where this machine has one."""
     project.environment["GENBA_SANDBOX"] = "worktree" if bubblewrap_problem() else ""
     return project
 
 
 def story(page: Path) -> Iterator[tuple[str, str]]:
-    """What a page tells its reader to do, in order: files to write, and commands to type with what they print."""
+    """What a page has its reader do, in order: files to write, and commands to type with their output."""
     text = text_of(page)
     found = [(each.start(), each[1], each[2]) for each in _WRITTEN.finditer(text)]
     for each in _TYPED.finditer(text):
@@ -71,19 +71,19 @@ def story(page: Path) -> Iterator[tuple[str, str]]:
 
 
 def same_every_time(text: str) -> list[str]:
-    """The lines of a text without what is never the same twice."""
+    """The lines of a text without values that change every time."""
     for pattern, word in _NEVER_THE_SAME:
         text = re.sub(pattern, word, text)
     return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
 
 
-def prints_as_told(told: list[str], printed: list[str]) -> bool:
+def prints_as_shown(shown: list[str], printed: list[str]) -> bool:
     """Whether the lines are those that a page shows; `…` stands for any number of them."""
-    if not told:
+    if not shown:
         return not printed
-    if told[0] == "…":
-        return any(prints_as_told(told[1:], printed[skipped:]) for skipped in range(len(printed) + 1))
-    return bool(printed) and told[0] == printed[0] and prints_as_told(told[1:], printed[1:])
+    if shown[0] == "…":
+        return any(prints_as_shown(shown[1:], printed[skipped:]) for skipped in range(len(printed) + 1))
+    return bool(printed) and shown[0] == printed[0] and prints_as_shown(shown[1:], printed[1:])
 
 
 def type_in(project: Project, command: str) -> str:
@@ -103,14 +103,14 @@ def type_in(project: Project, command: str) -> str:
     return done.stdout
 
 
-def live_through(project: Project, page: Path) -> None:
-    """Do all that a page tells its reader to do, and see all that it says will be seen."""
-    for deed, content in story(page):
-        if not deed.startswith("$ "):
-            project.write(deed, content)
-        elif not deed.startswith("$ git init"):
-            printed = same_every_time(type_in(project, deed[2:]))
-            assert prints_as_told(same_every_time(content), printed), "\n".join([deed, *printed])
+def follow_page(project: Project, page: Path) -> None:
+    """Write every file and type every command of a page, and compare each output."""
+    for entry, content in story(page):
+        if not entry.startswith("$ "):
+            project.write(entry, content)
+        elif not entry.startswith("$ git init"):
+            printed = same_every_time(type_in(project, entry[2:]))
+            assert prints_as_shown(same_every_time(content), printed), "\n".join([entry, *printed])
 
 
 def yaml_blocks(page: Path) -> list[str]:
@@ -135,9 +135,9 @@ def follow_files(project: Project, page: Path, agent: str) -> None:
         project.write(f".agent/{agent}/prompts/system.md", "You are an example.\n")
 
 
-def test_the_five_minutes_of_the_quickstart_happen_as_told(project: Project) -> None:
+def test_the_quickstart_prints_what_it_shows(project: Project) -> None:
     page = ROOT / "docs" / "quickstart.md"
-    claiming, working = told_runs(page)
+    claiming, working = shown_runs(page)
     topic = ("writer", "--topic", "Write down how to make tea")
     project.genba("agent", "new", "writer", "--template", "simple", check=0)
     project.write(".agent/writer/steps_registry.json", json.dumps(labelled(page, "steps_registry.json")[0]))
@@ -150,20 +150,20 @@ def test_the_five_minutes_of_the_quickstart_happen_as_told(project: Project) -> 
     assert project.read("TEA.md") == "Pour hot water on it.\n"
 
 
-def test_the_tutorial_leads_from_nothing_to_a_merged_change_as_told(project: Project) -> None:
-    live_through(project, ROOT / "docs" / "tutorial.md")
+def test_the_tutorial_leads_from_an_empty_repository_to_a_merged_change(project: Project) -> None:
+    follow_page(project, ROOT / "docs" / "tutorial.md")
     assert project.task(1).status is TaskStatus.DONE
     assert project.read("menu.txt").endswith("oolong: 4\n")
 
 
-def test_done_is_what_is_seen_as_told(project: Project) -> None:
+def test_the_page_on_verification_prints_what_it_shows(project: Project) -> None:
     page = ROOT / "docs" / "how-to" / "verify-work.md"
-    live_through(project, page)
+    follow_page(project, page)
     assert project.task(1).status is TaskStatus.DONE
     assert "PRICES[name] * cups" in project.read("prices.py")
 
 
-def test_the_first_agent_with_an_issue_is_caught_and_mended_as_told(project: Project) -> None:
+def test_the_first_agent_fixes_its_work_as_shown(project: Project) -> None:
     page = ROOT / "docs" / "how-to" / "first-agent.md"
     project.write("MENU.md", "black tea: 2\n")
     project.commit("A menu")
@@ -172,33 +172,33 @@ def test_the_first_agent_with_an_issue_is_caught_and_mended_as_told(project: Pro
             project.genba(*shlex.split(line)[1:], check=0)
     project.genba("agent", "new", "fixer", check=0)
     follow_files(project, page, "fixer")
-    assert [seen_run(project, "fixer", "--issue", "1")] == told_runs(page)
+    assert [seen_run(project, "fixer", "--issue", "1")] == shown_runs(page)
     assert project.read("MENU.md") == "black tea: 2\ngreen tea: 3\n"
     assert project.issue_front(1)["state"] == "closed"
 
 
-def test_the_flow_with_a_review_goes_back_and_on_as_told(project: Project) -> None:
+def test_the_agent_with_several_steps_runs_as_shown(project: Project) -> None:
     page = ROOT / "docs" / "how-to" / "multi-step-agents.md"
     follow_files(project, page, "author")
-    assert [seen_run(project, "author", "--topic", "Tea")] == told_runs(page)
+    assert [seen_run(project, "author", "--topic", "Tea")] == shown_runs(page)
 
 
-def test_the_completion_in_python_decides_as_told(project: Project) -> None:
+def test_the_completion_rule_in_python_decides_as_shown(project: Project) -> None:
     page = ROOT / "docs" / "how-to" / "custom-completion.md"
     follow_files(project, page, "sweeper")
-    assert [seen_run(project, "sweeper")] == told_runs(page)
+    assert [seen_run(project, "sweeper")] == shown_runs(page)
 
 
-def test_the_pipeline_of_agents_ends_its_task_as_told(project: Project) -> None:
-    live_through(project, ROOT / "docs" / "how-to" / "pipelines.md")
+def test_the_pipeline_ends_its_task_as_shown(project: Project) -> None:
+    follow_page(project, ROOT / "docs" / "how-to" / "pipelines.md")
     assert project.task(1).status is TaskStatus.DONE
     assert project.read("manual.md") == "What people ask\nChapters\n"
     assert (str(project.task(2).status), project.task(2).phases) == ("open", ())
 
 
-def test_the_shell_script_with_a_reply_file_answers_as_told(project: Project) -> None:
+def test_the_shell_script_with_a_reply_file_replies_as_shown(project: Project) -> None:
     page = ROOT / "docs" / "how-to" / "any-command.md"
     project.genba("agent", "new", "clerk", "--template", "simple", check=0)
     project.write(".genba/config.yaml", next(block for block in yaml_blocks(page) if "clerk" in block))
-    assert [seen_run(project, "clerk", "--topic", "Order more green tea")] == told_runs(page)
+    assert [seen_run(project, "clerk", "--topic", "Order more green tea")] == shown_runs(page)
     assert project.read("NOTES.md") == "Order more green tea\n"

@@ -8,7 +8,7 @@ from tests.clis import path_with_clis
 from tests.project import Project
 from tests.standins.model_server import Answer, ModelServer, Run
 from tests.test_docs import ROOT, blocks
-from tests.test_stories import same_every_time, told_runs, type_in, yaml_blocks
+from tests.test_stories import same_every_time, shown_runs, type_in, yaml_blocks
 
 PAGE = ROOT / "docs" / "how-to" / "real-agents.md"
 MODEL = {
@@ -40,6 +40,6 @@ def test_an_issue_goes_from_the_command_to_the_merge_as_the_page_tells(
     adding, running = (part.partition("\n") for part in shown.split("$ ")[1:])
     for command, _, printed in (adding, running):
         assert same_every_time(type_in(project, command)) == same_every_time(printed)
-    assert len(told_runs(PAGE)) == 1
+    assert len(shown_runs(PAGE)) == 1
     assert project.read("MENU.md") == "black tea: 2\ngreen tea: 3\n"
     assert project.task(1).status is TaskStatus.DONE
