@@ -108,7 +108,7 @@ SHOWN = {
     "queued": "Verified work waits for its turn to land.",
     "merged": "It has landed.",
     "conflict": "It does not merge: back to its author, with the paths.",
-    "failed": "A goal fails on the merged tree: back to its author, with the evidence.",
+    "merge_failed": "A goal fails on the merged tree. Its agent continues with the evidence.",
     "stuck": "The merge queue cannot go on with it.",
     "done": "A task is done.",
     "resumed": "The fleet goes on after a pause.",
