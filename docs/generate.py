@@ -1,6 +1,6 @@
-"""Writes the pages of the reference that are made from the code: `make docs`. A test fails when one of them is stale.
+"""Write the generated reference pages: `make docs`. A test fails when one of them is stale.
 
-With `--check` nothing is written, and the stale pages are named.
+With `--check`, list the stale pages and write nothing.
 """
 
 import sys
@@ -26,9 +26,9 @@ REFERENCE = Path(__file__).parent / "reference"
 MADE = "<!-- Made by `make docs`. Change docs/generate.py, not this page. -->"
 
 GROUPS = {
-    "field": "The field as a whole",
+    "field": "Project",
     "tasks": "Tasks",
-    "fleet": "Sessions, runs, the merge queue, and the fleet",
+    "fleet": "Sessions and the merge queue",
     "agents": "Agents",
 }
 PLAIN = {str: "text", int: "number", float: "number", bool: "yes or no"}
@@ -49,101 +49,97 @@ STATUSES = {
 }
 NOT_YET = ("partial", "missing")
 ABOUT_REQUIREMENTS = """\
-Genba was founded on five texts. This page has one row for each of their requirements, in our own words: where it is
-implemented (a module below `genba`, or a command), the test that shows it, and the reason where Genba does something
-else on purpose.
+Genba is based on five requirement texts. Each row names one requirement, its implementation (a module below `genba`, or
+a command), the test that shows it, and the reason for a difference.
 
-`make test-all` runs each of these tests. `tests/test_requirements.py` fails for a row without a test that exists and is
-run, for a module or command that does not exist, and for a difference without a reason. The rows are in
-`docs/reference/requirements.yaml`."""
+`make test-all` runs each of these tests. `tests/test_requirements.py` fails for a row without an existing test, for an
+unknown module or command, and for a difference without a reason. The rows are in `docs/reference/requirements.yaml`."""
 
-HAPPENED = {
-    "created": "a task was written down",
-    "edited": "its title, text, labels or another field was changed",
-    "status_changed": "its status was changed: `from`, `to`, `reason`",
-    "dependency_added": "it waits for another task",
-    "dependency_removed": "it waits no longer for that task",
-    "commented": "somebody said something about it",
-    "agent_commands_enabled": "a person lets goals that agents write for it run programs",
-    "agent_commands_disabled": "a person ended that",
-    "approved": "a person approved a commit of it",
-    "verified": "a commit was verified: `status`, `commit`, `reason`",
-    "taken_over": "another run goes on with it",
-    "part_began": "a part of a session began: `part`, `cause`",
-    "part_ended": "a part ended: `waits_for`, or `outcome`",
-    "merge_queued": "verified work waits to land on `target`",
-    "merge_settled": "the merge queue is through with it: `status`, `reason`",
-    "escalated": "a person is asked: `kind`, `question`",
-    "decided": "a person has decided: `status`, `answer`",
-    "review_asked": "a review was asked for",
-    "reviewed": "a reviewer has spoken",
-    "planned": "a planner has proposed parts",
-    "parts_created": "the parts of a plan became tasks",
-    "plan_rejected": "a plan was rejected",
-    "held": "it was paused",
-    "released": "it goes on after a pause",
-    "handed_over": "one attempt left a note for the next one",
-    "project_paused": "nothing new is begun",
-    "project_resumed": "new work is begun again",
-    "stopping": "everybody is told to suspend what runs and to end",
-    "going_on": "the stop is over",
-    "provider_paused": "a provider is asked nothing until a time",
-    "executor_came": "a `genba work` began",
-    "executor_left": "a `genba work` ended",
-    "agent_registered": "an agent may come by itself",
-    "passkey_changed": "its passkey was changed or taken away",
-    "credential_issued": "an instance got its one-time credential",
-    "connected": "an agent has authenticated",
-    "bound": "a connection was tied to a session",
-    "instance_stopped": "an agent was told to leave: `reason`",
-    "connection_closed": "an agent has left",
-    "phase_reached": "an agent that asks came to the next phase of its workflow",
-    "noted": "an agent wrote something down for whoever goes on",
-    "messaged": "one agent wrote to another",
+HISTORY_KINDS = {
+    "created": "A task was added.",
+    "edited": "Its title, text, labels or another field changed.",
+    "status_changed": "Its status changed: `from`, `to`, `reason`.",
+    "dependency_added": "It depends on another task.",
+    "dependency_removed": "It no longer depends on that task.",
+    "commented": "A comment was added.",
+    "agent_commands_enabled": "A person permitted goals of agents to run programs.",
+    "agent_commands_disabled": "A person withdrew that permission.",
+    "approved": "A person approved a commit.",
+    "verified": "A commit was verified: `status`, `commit`, `reason`.",
+    "taken_over": "Another session continues it.",
+    "part_began": "A segment of a session started: `part`, `cause`.",
+    "part_ended": "A segment ended: `waits_for`, or `outcome`.",
+    "merge_queued": "Verified work entered the merge queue of `target`.",
+    "merge_settled": "It left the merge queue: `status`, `reason`.",
+    "escalated": "A person must decide: `kind`, `question`.",
+    "decided": "A person decided: `status`, `answer`.",
+    "review_asked": "A review was requested.",
+    "reviewed": "A reviewer gave a verdict.",
+    "planned": "A planner proposed subtasks.",
+    "parts_created": "The subtasks of a plan were created.",
+    "plan_rejected": "A plan was rejected.",
+    "held": "It was paused.",
+    "released": "It was resumed.",
+    "handed_over": "An attempt left a note for the next one.",
+    "project_paused": "The project was paused.",
+    "project_resumed": "The project was resumed.",
+    "stopping": "The project was stopped.",
+    "going_on": "The stop ended.",
+    "provider_paused": "Genba does not call a provider until a time.",
+    "executor_came": "A `genba work` started.",
+    "executor_left": "A `genba work` ended.",
+    "agent_registered": "An external agent was registered.",
+    "passkey_changed": "Its passkey was changed or revoked.",
+    "credential_issued": "An agent got its one-time credential.",
+    "connected": "An agent signed in.",
+    "bound": "A connection was bound to a session.",
+    "instance_stopped": "An agent must stop: `reason`.",
+    "connection_closed": "A connection ended.",
+    "phase_reached": "A state-driven agent reached the next phase of its workflow.",
+    "noted": "An agent saved a note.",
+    "messaged": "An agent sent a message.",
 }
-"""What each kind of line in the history of the blackboard says. A kind without words fails."""
+"""The meaning of each kind of event in the history. A kind that is missing here fails."""
 
-SHOWN = {
-    "verified": "The work holds what it is held to.",
-    "queued": "Verified work waits for its turn to land.",
-    "merged": "It has landed.",
-    "conflict": "It does not merge: back to its author, with the paths.",
-    "merge_failed": "A goal fails on the merged tree. Its agent continues with the evidence.",
-    "stuck": "The merge queue cannot go on with it.",
+SCREEN_KINDS = {
+    "verified": "Work passed its required goals.",
+    "queued": "Verified work entered the merge queue.",
+    "merged": "Work landed.",
+    "conflict": "Work does not merge. It returns to its author, with the paths.",
+    "merge_failed": "A goal fails on the merged tree. The work returns to its author, with the evidence.",
+    "stuck": "The merge queue cannot continue with this work.",
     "done": "A task is done.",
-    "resumed": "The fleet goes on after a pause.",
-    "suspending": "What runs is told to suspend itself.",
-    "suspended": "What ran is suspended, with everything kept.",
-    "notice": "Something worth a note.",
+    "resumed": "Work continues after a pause.",
+    "suspending": "Running sessions are being suspended.",
+    "suspended": "Running sessions were suspended; everything is kept.",
+    "notice": "A note for the user.",
 }
-"""The words for kinds that need none in the code."""
+"""The meaning of kinds without a docstring in the code."""
 
 ABOUT_THE_API = """\
-`genba serve` answers programs under `/api`: what the commands print with `--json`, and what people decide. The
-description for machines, as OpenAPI 3.1, is at `/api/openapi.json`; for people it is at `/api/docs`.
-[How to use it](../how-to/api.md).
+`genba serve` offers a JSON API under `/api`: the data that commands print with `--json`, and the decisions of people.
+`/api/openapi.json` describes it as OpenAPI 3.1, `/api/docs` shows it in the browser. See also
+[Use the HTTP API](../how-to/api.md).
 
-## Every request
+## Requests
 
-- It carries `Authorization: Bearer TOKEN`. The operator's token may change something, the viewer's may only look. The
-  tokens are in `.git/genba/serve.json`, or what `GENBA_SERVE_TOKEN` and `GENBA_SERVE_VIEWER_TOKEN` say.
-- A body is JSON, at most 2 MiB. A field or a parameter that is not described is refused.
-- An answer is JSON. Times are UTC.
-- What is changed is changed by the same code as by the command, and the answer comes when it has happened.
+- Send `Authorization: Bearer TOKEN`. The operator's token may change data, the viewer's may only read. The tokens are
+  in `.git/genba/serve.json`, or in `GENBA_SERVE_TOKEN` and `GENBA_SERVE_VIEWER_TOKEN`.
+- A body is JSON, at most 2 MiB. Unknown fields and parameters are refused.
+- Answers are JSON. Times are UTC.
+- A change uses the same code as the command, and is complete when the answer arrives.
 
 ## Refusals
 
 The body is `error`, with `kind`, `message`, `problems`, `unchanged`, `hint` (the next command) and `exit_code`."""
 ABOUT_SCHEMAS = """\
-`genba schema NAME` prints the JSON Schema of a file, a section or a line, made from the types that read it. Point your
-editor at one, and it completes and checks while you write:
+`genba schema NAME` prints the JSON Schema of a file, a section or a line. Editors use it to complete and check files:
 
 ```sh
 genba schema config > config.schema.json
 ```"""
 ABOUT_HISTORY = """\
-The table `events`, shown by `genba task show`. It is only ever added to. Each line has its `kind`, who did it, when,
-and `data`."""
+The append-only table `events`, shown by `genba task show`. Each event has a `kind`, an actor, a time and `data`."""
 
 
 def http_api() -> str:
@@ -180,7 +176,7 @@ def fields(kind: type[msgspec.Struct], where: str) -> Iterator[tuple[str, str, s
 
 
 def word(kind: Any) -> str:
-    """A type in words."""
+    """The name of a type for readers."""
     if get_origin(kind) is Annotated:
         return word(get_args(kind)[0])
     if kind in PLAIN:
@@ -188,7 +184,7 @@ def word(kind: Any) -> str:
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         named = [each for each in inner if each is not type(None)]
-        return word(named[0]) if len(named) == 1 else "one of several shapes"
+        return word(named[0]) if len(named) == 1 else "one of several types"
     if origin is Literal:
         return ", ".join(f"`{each}`" for each in inner)
     if origin in (list, tuple):
@@ -201,7 +197,7 @@ def word(kind: Any) -> str:
 
 
 def meant(kind: Any) -> str:
-    """What the description of a type says, wherever it stands in it."""
+    """The description of a type, also of an inner one; empty if it has none."""
     for each in (kind, *get_args(kind)):
         for meta in getattr(each, "__metadata__", ()):
             if getattr(meta, "description", None):
@@ -223,28 +219,28 @@ def schemas() -> str:
 
 def events() -> str:
     kinds = [value for name, value in vars(history).items() if name.isupper() and isinstance(value, str)]
-    strange = sorted(set(kinds) ^ set(HAPPENED))
+    strange = sorted(set(kinds) ^ set(HISTORY_KINDS))
     if strange:
-        raise SystemExit(f"error: docs/generate.py has no words for {', '.join(strange)}, or words for what is gone")
-    output = said_of(FleetEventKind)
-    silent = [str(each) for each in FleetEventKind if each.name not in output and str(each) not in SHOWN]
+        raise SystemExit(f"error: docs/generate.py has no text for {', '.join(strange)}, or a text for an old kind")
+    output = docstrings_of(FleetEventKind)
+    silent = [str(each) for each in FleetEventKind if each.name not in output and str(each) not in SCREEN_KINDS]
     if silent:
-        raise SystemExit(f"error: docs/generate.py has no words for {', '.join(silent)}")
+        raise SystemExit(f"error: docs/generate.py has no text for {', '.join(silent)}")
     return page(
         [
             "# Events",
             MADE,
-            "What happens is written down in two places, and shown in a third.",
-            "## In the history of the blackboard",
+            "Genba records events in the database and in journals, and shows them on the screen.",
+            "## History in the database",
             ABOUT_HISTORY,
-            table(("kind", "what happened"), ((f"`{kind}`", HAPPENED[kind]) for kind in kinds)),
-            "## In the journal of a run",
-            "One file for each run, one line for each event: [the journal](journal.md) lists them with their fields.",
-            "## On the screen of `genba work`",
-            "Without a terminal, or with `--plain`, each is one line.",
+            table(("kind", "meaning"), ((f"`{kind}`", HISTORY_KINDS[kind]) for kind in kinds)),
+            "## Journal of a session",
+            "[The journal](journal.md) lists its events with their fields.",
+            "## Screen of `genba work`",
+            "Without a terminal, or with `--plain`, each event is one line.",
             table(
                 ("word", "meaning"),
-                ((f"`{each}`", output.get(each.name) or SHOWN[str(each)]) for each in FleetEventKind),
+                ((f"`{each}`", output.get(each.name) or SCREEN_KINDS[str(each)]) for each in FleetEventKind),
             ),
         ]
     )
@@ -283,8 +279,8 @@ def requirement_table(rows: Any) -> str:
     )
 
 
-def said_of(kind: type[StrEnum]) -> dict[str, str]:
-    """What stands below each name of an enumeration in its source."""
+def docstrings_of(kind: type[StrEnum]) -> dict[str, str]:
+    """The docstring below each name of an enumeration."""
     import ast  # noqa: PLC0415  (here alone)
     import inspect  # noqa: PLC0415
 
@@ -313,7 +309,7 @@ PAGES = {"http-api.md": http_api, "schemas.md": schemas, "events.md": events, "r
 
 
 def stale() -> list[str]:
-    """The pages that are not what the code says."""
+    """The pages that differ from the code."""
     found = []
     for name, make in PAGES.items():
         path = REFERENCE / name

@@ -180,7 +180,7 @@ def revert_of_a_reverted_request(story: Story) -> None:
 
 @history(DONE, "is on the base (trailer)")
 def done_anew(story: Story) -> None:
-    """Its work was reverted, and done anew by another commit."""
+    """Its work was reverted, and done again by another commit."""
     sha = story.git.commit(TRAILERS)
     story.git.revert(sha)
     story.git.commit("Add login better\n\nIssue: 12\n")
@@ -284,7 +284,7 @@ def dead_after_the_merge(story: Story) -> None:
 
 @history(DONE, "pull request #31 was merged")
 def merged_though_not_approved(story: Story) -> None:
-    """A pull request was merged although somebody wanted changes."""
+    """A pull request was merged although a reviewer requested changes."""
     sha = story.git.commit("Add login (#31)")
     story.request(state=MERGED, merged_commit=sha, reviews=(review(ReviewVerdict.CHANGES),))
     story.issue()

@@ -183,7 +183,7 @@ def reopened_on_the_tracker(story: Story) -> None:
 
 @history(INCOMPLETE, "2 parts, and none is begun")
 def parts_not_begun(story: Story) -> None:
-    """It has two parts, and nobody has begun one."""
+    """It has two subtasks, and none has started."""
     story.issue(sub_issues=(13, 14))
     story.issue(13, parent=12)
     story.issue(14, parent=12)
@@ -261,7 +261,7 @@ def session_at_work(story: Story) -> None:
 
 @history(IN_PROGRESS, "iterator-12-1 waits for resume")
 def suspended(story: Story) -> None:
-    """Somebody suspended its session."""
+    """Its session is suspended."""
     story.git.commit("Work", on="genba/12-add-login")
     story.task(status="in_progress")
     story.session(status="waiting", waits_for="resume")
@@ -387,7 +387,7 @@ def squash_without_a_name_reverted(story: Story) -> None:
 
 @history(IN_PROGRESS, "12-login has 1 commit that is not on the base")
 def squash_without_a_name_undone(story: Story) -> None:
-    """Its branch was squashed without a name, and somebody undid it without saying so."""
+    """Its branch was squashed without a name, and another commit undid it without a mention."""
     before = story.git.tips["main"]
     story.git.commit("Work", on="12-login")
     story.git.squash("12-login", "Add login")
@@ -544,7 +544,7 @@ def verified(story: Story) -> None:
 
 @history(REVIEW_PENDING, "waits for a review")
 def verified_and_to_be_approved(story: Story) -> None:
-    """Its work is verified, and somebody must approve it."""
+    """Its work is verified, and needs an approval."""
     sha = story.git.commit(TRAILERS, on="genba/12-add-login")
     story.task(status="review", requires_review=True)
     story.verdicts[12] = (sha, "done", "")

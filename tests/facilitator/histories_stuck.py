@@ -13,7 +13,7 @@ TRAILERS = "Add login\n\nIssue: 12\nAgent: iterator\nSession: iterator-12-1\n"
 
 @history(BLOCKED, "waits for #9")
 def dependency(story: Story) -> None:
-    """It waits for an issue that nobody has begun."""
+    """It waits for an issue that has not started."""
     story.issue(blocked_by=(9,))
     story.issue(9)
 
@@ -69,7 +69,7 @@ def cycle(story: Story) -> None:
 
 @history(BLOCKED, "waits for itself: #12 → #12")
 def waits_for_itself(story: Story) -> None:
-    """It is said to wait for itself."""
+    """It depends on itself."""
     story.issue(blocked_by=(12,))
 
 
@@ -131,7 +131,7 @@ def attempts(story: Story) -> None:
 
 @history(BLOCKED, "src/login.py is changed by two")
 def conflict_of_branches(story: Story) -> None:
-    """Its work is in conflict, and its agent could not mend it."""
+    """Its work is in conflict, and its agent could not resolve it."""
     story.git.commit("Work", on="genba/12-add-login")
     story.task(status="blocked", blocker_kind="conflict", blocker_reason="src/login.py is changed by two")
 
@@ -144,13 +144,13 @@ def elsewhere(story: Story) -> None:
 
 @history(BLOCKED, "labelled blocked, and nothing says by what")
 def label(story: Story) -> None:
-    """Somebody labelled it blocked."""
+    """It is labelled blocked."""
     story.issue(labels=("Blocked",))
 
 
 @history(BLOCKED, "the licence is not bought")
 def blocked_with_a_request(story: Story) -> None:
-    """Somebody blocked it while its pull request is open."""
+    """A person blocked it while its pull request is open."""
     story.git.commit("Work", on="12-login")
     story.request()
     story.issue()
@@ -236,6 +236,6 @@ def shallow(story: Story) -> None:
 
 @history(UNKNOWN, "it was reopened, and nothing says whether that was before")
 def reopened_some_time(story: Story) -> None:
-    """Work on it has landed, and it was reopened nobody knows when."""
+    """Work on it has landed, and it was reopened at an unknown time."""
     story.git.commit(TRAILERS)
     story.issue(state_reason="reopened")

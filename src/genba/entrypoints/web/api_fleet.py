@@ -1,4 +1,4 @@
-"""What programs may ask about the field, its sessions, its merge queue, and what waits for people."""
+"""API operations on the project, its sessions, its merge queue and decisions."""
 
 from typing import Annotated, Any
 
@@ -14,7 +14,7 @@ from genba.entrypoints.web.site import Site
 
 
 class AllQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    all: Annotated[bool, Meta(description="The ended or decided ones too.")] = False
+    all: Annotated[bool, Meta(description="Include ended or decided ones.")] = False
     after: AfterId = 0
     limit: Limit = 200
 
@@ -24,14 +24,14 @@ class SessionQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class QueueQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    target: Annotated[str, Meta(max_length=400, description="Only what wants to land on this branch.")] = ""
-    all: Annotated[bool, Meta(description="What has landed or came back too.")] = False
+    target: Annotated[str, Meta(max_length=400, description="Only entries for this branch.")] = ""
+    all: Annotated[bool, Meta(description="Include landed and returned entries.")] = False
     after: AfterId = 0
     limit: Limit = 200
 
 
 class BoardQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    text: Annotated[str, Meta(max_length=200, description="What stands in a title.")] = ""
+    text: Annotated[str, Meta(max_length=200, description="Text in the title.")] = ""
 
 
 async def _field(site: Site, _: Given) -> Any:
@@ -93,7 +93,7 @@ def _post(verb: str, summary: str) -> Operation:
 
 
 FLEET: tuple[Operation, ...] = (
-    _get("/api/field", "field", "Health, what needs you, what runs now, and what to do next.", _field, ProjectView),
+    _get("/api/field", "field", "Health, decisions, running sessions and next commands.", _field, ProjectView),
     _get(
         "/api/status",
         "status",
@@ -102,11 +102,11 @@ FLEET: tuple[Operation, ...] = (
         dict[str, Any],
         "genba status --json",
     ),
-    _get("/api/board", "board", "Every column with its first cards.", _board, BoardView, query=BoardQuery),
+    _get("/api/board", "board", "The columns with their first cards.", _board, BoardView, query=BoardQuery),
     _get(
         "/api/sessions",
         "listSessions",
-        "The sessions of a task, or the newest of every task that has not ended.",
+        "The sessions of a task, or the newest of every open task.",
         _sessions,
         tuple[FleetSession, ...],
         "genba sessions --json",
@@ -125,7 +125,7 @@ FLEET: tuple[Operation, ...] = (
     _get(
         "/api/escalations",
         "listEscalations",
-        "What only a person can decide.",
+        "The open decisions.",
         _escalations,
         tuple[Escalation, ...],
         "genba decisions --json",
@@ -142,7 +142,7 @@ FLEET: tuple[Operation, ...] = (
         query=QueueQuery,
         group="fleet",
     ),
-    _post("pause", "Begin nothing new."),
-    _post("resume", "Go on after a pause or a stop."),
-    _post("stop", "Suspend what runs, and let every `genba work` end."),
+    _post("pause", "Pause the project."),
+    _post("resume", "Resume the project."),
+    _post("stop", "Suspend all sessions and end every `genba work`."),
 )

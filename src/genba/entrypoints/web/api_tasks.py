@@ -1,4 +1,4 @@
-"""What programs may ask about tasks, and decide about them."""
+"""API operations on tasks and their decisions."""
 
 from typing import Annotated, Any, Literal
 
@@ -30,7 +30,7 @@ class TaskQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     label: Annotated[str, Meta(max_length=200)] = ""
     assignee: Annotated[str, Meta(max_length=200)] = ""
     parent: Number | None = None
-    text: Annotated[str, Meta(max_length=200, description="What stands in the title or the text.")] = ""
+    text: Annotated[str, Meta(max_length=200, description="Text in the title or the description.")] = ""
     limit: Limit = 200
 
 
@@ -40,7 +40,7 @@ class PageQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class TaskBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A task that is to be written down."""
+    """A new task."""
 
     title: Annotated[str, Meta(min_length=1, max_length=1000)]
     body: Annotated[str, Meta(max_length=100_000)] = ""
@@ -54,7 +54,7 @@ class TaskBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     backlog: bool = False
 
 
-Asked = Annotated[int, Meta(ge=1, le=2**63 - 1, description="Only this one of the escalations, and no newer one.")]
+Asked = Annotated[int, Meta(ge=1, le=2**63 - 1, description="The escalation that was read; a newer one is refused.")]
 
 
 class TextBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -72,7 +72,9 @@ class ReasonBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class ApproveBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    commit: Annotated[str, Meta(max_length=64, description="Only this commit, and no other.")] | None = None
+    commit: Annotated[str, Meta(max_length=64, description="The commit to approve; another one is refused.")] | None = (
+        None
+    )
     reason: Annotated[str, Meta(max_length=100_000)] = ""
     asked: Asked | None = None
 
@@ -217,7 +219,7 @@ TASKS: tuple[Operation, ...] = (
         method="GET",
         path="/api/tasks",
         name="listTasks",
-        summary="The tasks that fit.",
+        summary="The matching tasks.",
         call=_list,
         answer=tuple[Task, ...],
         query=TaskQuery,
@@ -269,11 +271,13 @@ TASKS: tuple[Operation, ...] = (
         group="tasks",
     ),
     _operation("comments", "comment", "Write a comment.", TextBody, "genba task comment NUMBER TEXT"),
-    _operation("status", "move", "Open a task again, or give it up.", MoveBody, ""),
-    _operation("answer", "answer", "Answer what the task waits for.", AnswerBody, "genba answer NUMBER TEXT"),
-    _operation("approve", "approve", "Say yes to what the task waits for.", ApproveBody, "genba approve NUMBER"),
-    _operation("reject", "reject", "Say no, and why.", ReasonBody, "genba reject NUMBER --reason TEXT"),
-    _operation("pause", "pause", "Let the task wait.", None, "genba pause NUMBER"),
-    _operation("resume", "resume", "Let the task go on.", None, "genba resume NUMBER"),
-    _operation("stop", "stop", "Suspend what runs of the task, until somebody decides.", None, "genba stop NUMBER"),
+    _operation("status", "move", "Reopen or cancel a task.", MoveBody, ""),
+    _operation("answer", "answer", "Answer the open question of the task.", AnswerBody, "genba answer NUMBER TEXT"),
+    _operation("approve", "approve", "Approve the open decision of the task.", ApproveBody, "genba approve NUMBER"),
+    _operation(
+        "reject", "reject", "Reject the open decision of the task.", ReasonBody, "genba reject NUMBER --reason TEXT"
+    ),
+    _operation("pause", "pause", "Pause the task.", None, "genba pause NUMBER"),
+    _operation("resume", "resume", "Resume the task.", None, "genba resume NUMBER"),
+    _operation("stop", "stop", "Suspend the session of the task until a person decides.", None, "genba stop NUMBER"),
 )

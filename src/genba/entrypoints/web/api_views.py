@@ -1,4 +1,4 @@
-"""What programs may ask for of what the pages show: workers, the graph, agents, what was spent, the log of a run."""
+"""API operations on the views of the dashboard: workers, graph, agents, cost, the log of a session."""
 
 from typing import Annotated, Any, Literal
 
@@ -21,13 +21,13 @@ _LARGEST_PLACE = 10**15
 
 class WorkersQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     reach: Annotated[Literal["1h", "24h", "7d"], Meta(description="How far back.")] = "24h"
-    by: Annotated[Literal["worker", "agent"], Meta(description="What has a lane of its own.")] = "worker"
+    by: Annotated[Literal["worker", "agent"], Meta(description="One lane per worker or per agent.")] = "worker"
 
 
 class GraphQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    all: Annotated[bool, Meta(description="The ended ones too.")] = False
+    all: Annotated[bool, Meta(description="Include ended ones.")] = False
     around: Number | None = None
-    depth: Annotated[int, Meta(ge=1, le=6, description="With around: how many steps away.")] = 2
+    depth: Annotated[int, Meta(ge=1, le=6, description="With `around`: the maximum distance.")] = 2
 
 
 class CostQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -36,11 +36,9 @@ class CostQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 class LogQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     before: (
-        Annotated[int, Meta(ge=0, le=_LARGEST_PLACE, description="What stands before this place, in bytes.")] | None
+        Annotated[int, Meta(ge=0, le=_LARGEST_PLACE, description="Only the part before this offset, in bytes.")] | None
     ) = None
-    after: Annotated[int, Meta(ge=0, le=_LARGEST_PLACE, description="What was written behind this place.")] | None = (
-        None
-    )
+    after: Annotated[int, Meta(ge=0, le=_LARGEST_PLACE, description="Only the part after this offset.")] | None = None
 
 
 class RunBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -92,19 +90,19 @@ PICTURES: tuple[Operation, ...] = (
     _get(
         "/api/workers",
         "workers",
-        "Who carries out what now, and who did what when.",
+        "Workers, their sessions and their history.",
         _workers,
         WorkerListView,
         query=WorkersQuery,
         group="fleet",
     ),
-    _get("/api/graph", "graph", "Which task needs which other one.", _graph, GraphView, query=GraphQuery),
-    _get("/api/cost", "cost", "What was spent, by day, agent and task.", _cost, CostView, query=CostQuery),
-    _get("/api/agents", "listAgents", "The agents, and how well each did.", _agents, AgentListView, group="agents"),
+    _get("/api/graph", "graph", "The dependencies of tasks.", _graph, GraphView, query=GraphQuery),
+    _get("/api/cost", "cost", "Cost by day, agent and task.", _cost, CostView, query=CostQuery),
+    _get("/api/agents", "listAgents", "The agents and their success.", _agents, AgentListView, group="agents"),
     _get(
         "/api/agents/{name}",
         "showAgent",
-        "One agent: what it is made of, and where each setting comes from.",
+        "One agent: its definition and the origin of each setting.",
         _agent,
         AgentView,
         parameters={"name": Name},
@@ -113,7 +111,7 @@ PICTURES: tuple[Operation, ...] = (
     _get(
         "/api/runs/{run}",
         "showRun",
-        "One run: its iterations, what it used, and what came of it.",
+        "One session: its iterations, usage and result.",
         _run,
         SessionView,
         parameters={"run": Name},
@@ -122,7 +120,7 @@ PICTURES: tuple[Operation, ...] = (
     _get(
         "/api/runs/{run}/log",
         "readLog",
-        "A stretch of the log of a run: the end of it, what stands before a place, or what follows one.",
+        "A part of the log of a session: its end, or the part before or after an offset.",
         _log,
         LogPage,
         parameters={"run": Name},
@@ -133,7 +131,7 @@ PICTURES: tuple[Operation, ...] = (
         method="POST",
         path="/api/tasks/{number}/run",
         name="runTask",
-        summary="Start an agent on the task. It is told when the run has begun.",
+        summary="Start an agent on the task. The answer arrives when the session has started.",
         call=_start,
         answer=ActionResult,
         parameters={"number": Number},

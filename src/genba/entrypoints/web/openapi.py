@@ -11,14 +11,14 @@ from genba.entrypoints.web.operations import FailureAnswer, Operation
 
 _REFUSALS = {
     "400": "The request does not fit its description.",
-    "401": "There is no token, or nobody knows it.",
-    "403": "The token may look, and not change anything.",
-    "404": "There is no such thing.",
-    "405": "The address has no such method.",
-    "409": "The world is not in the state that this needs.",
+    "401": "The token is missing or invalid.",
+    "403": "The token may only read.",
+    "404": "Not found.",
+    "405": "The path does not support this method.",
+    "409": "The current state does not permit this.",
     "413": "The request is too large.",
-    "422": "A file of the project cannot be used.",
-    "503": "The database or a tracker does not answer for now.",
+    "422": "A file of the project is invalid.",
+    "503": "The database or a tracker does not answer.",
 }
 
 
