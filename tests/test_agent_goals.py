@@ -124,7 +124,7 @@ def test_a_plan_that_a_person_approves_passes_the_same_gateway(project: Project,
         assert not board.get(1).children
 
 
-def test_a_planner_is_told_which_goals_it_may_write() -> None:
+def test_a_planner_learns_which_goals_it_may_write() -> None:
     raw = {"status": "completed", "subtasks": [{"key": "a", "title": "Part a", "body": "Do it."}]}
     about = Task(id=1, number=1, title="Whole")
     for line in ("tests_pass: true", "custom_script: ./x.sh", "endpoint_responds: GET http://127.0.0.1:1/ → 200"):

@@ -103,7 +103,7 @@ def test_files_that_cannot_be_parsed_hide_no_other_file(project: Project) -> Non
 
 
 @pytest.mark.parametrize("words", [("agent", "check"), ("run", "alpha"), ("agent", "list")])
-def test_broken_settings_and_broken_agents_are_told_together(project: Project, words: tuple[str, ...]) -> None:
+def test_broken_settings_and_broken_agents_are_reported_together(project: Project, words: tuple[str, ...]) -> None:
     broken(project)
     project.write(".genba/config.yaml", SETTINGS)
     found = problems(project, *words)

@@ -169,7 +169,7 @@ def _everything(project: Project) -> tuple[str, str, list[str]]:
     return project.git("for-each-ref"), project.git("status", "--porcelain"), files
 
 
-def test_all_problems_are_told_at_once(project: Project) -> None:
+def test_all_problems_are_reported_at_once(project: Project) -> None:
     project.agent(flow={"defaultModl": "x"}, limits={"retries": -1}, steps={"work": {"stepKind": "wrok", "c2": 3}})
 
     done = project.genba("agent", "check", "worker", "--json", check=3)
@@ -216,7 +216,7 @@ def test_a_misspelt_option_is_refused_with_the_one_that_was_meant(project: Proje
     assert 'did you mean "--topic"?' in done.err
 
 
-def test_outside_a_repository_the_way_in_is_told(project: Project, tmp_path: Path) -> None:
+def test_outside_a_repository_the_way_in_is_reported(project: Project, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
 

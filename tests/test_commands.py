@@ -125,7 +125,7 @@ def test_in_a_terminal_the_run_is_drawn_live(project: Project) -> None:
     assert "completed · 1 iteration" in done.stdout
 
 
-def test_the_version_is_told(project: Project) -> None:
+def test_the_version_is_reported(project: Project) -> None:
     assert project.genba("--version", check=0).out == f"genba {__version__}\n"
     module = subprocess.run([sys.executable, "-m", "genba", "--version"], capture_output=True, text=True, check=True)
     assert module.stdout == f"genba {__version__}\n"

@@ -38,7 +38,7 @@ def silent(_stream: str, _line: str) -> None:
     return
 
 
-async def test_what_is_said_depends_on_what_was_answered(tmp_path: Path) -> None:
+async def test_the_next_reply_depends_on_the_answer(tmp_path: Path) -> None:
     heard: list[bytes] = []
 
     async def converse(send: Send, said: "asyncio.Queue[bytes]") -> None:
@@ -54,7 +54,7 @@ async def test_what_is_said_depends_on_what_was_answered(tmp_path: Path) -> None
     assert done.stdout.endswith("end of input\n")
 
 
-async def test_the_last_words_of_a_process_that_ends_first_are_still_heard(tmp_path: Path) -> None:
+async def test_the_last_output_of_a_process_that_ends_first_is_still_read(tmp_path: Path) -> None:
     heard: list[bytes] = []
 
     async def converse(send: Send, said: "asyncio.Queue[bytes]") -> None:

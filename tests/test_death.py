@@ -304,7 +304,7 @@ def test_a_run_that_dies_after_its_work_was_sent_back_asks_its_agent_again(proje
     assert project.read("both.txt") == "b\n"
 
 
-def test_a_wish_to_stop_is_heard_while_what_would_land_is_checked(project: Project, tmp_path: Path) -> None:
+def test_a_stop_request_is_noticed_while_the_merge_is_checked(project: Project, tmp_path: Path) -> None:
     (tmp_path / "hold").touch()
     _sent_back_agent(project, tmp_path, "echo b > both.txt && git add -A && git commit -qm both")
     stopped = _start(project, "worker")

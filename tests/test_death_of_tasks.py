@@ -250,7 +250,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("room", [0, 20_000])
-def test_a_full_disk_is_told_and_leaves_verdicts_and_tasks_whole(project: Project, small_disk: Path, room: int) -> None:
+def test_a_full_disk_is_reported_and_leaves_verdicts_and_tasks_whole(
+    project: Project, small_disk: Path, room: int
+) -> None:
     branch_held_to(project, "  - {type: custom_script, script: 'test -e work.txt'}")
     project.git("checkout", "-q", "work")
     (project.root / "big").write_bytes(os.urandom(100_000))

@@ -105,7 +105,7 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     assert (done.returncode, own) == (0, [])
 
 
-def test_the_unit_lets_supervisors_and_walls_live() -> None:
+def test_the_unit_does_not_restrict_supervisors_and_sandboxes() -> None:
     lines = (DEPLOY / "genba-work.service").read_text("utf-8").splitlines()
     settings = dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
     assert (settings["KillMode"], settings["KillSignal"], settings["Restart"]) == ("process", "SIGINT", "always")

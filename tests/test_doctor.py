@@ -67,7 +67,7 @@ def test_an_agent_is_found_with_its_version_and_the_name_of_its_key(machine: Mac
     assert "very-secret" not in done.out + done.err
 
 
-def test_an_agent_that_is_missing_is_told_with_the_command_that_installs_it(machine: Machine) -> None:
+def test_an_agent_that_is_missing_is_reported_with_the_command_that_installs_it(machine: Machine) -> None:
     done = machine.doctor()
 
     assert done.code == 0
@@ -158,7 +158,7 @@ def test_outside_of_a_repository_the_machine_is_looked_at_all_the_same(tmp_path:
     assert "genba demo" in done.err
 
 
-def test_the_database_is_looked_at_and_its_password_never_told(machine: Machine, project: Project) -> None:
+def test_the_database_is_inspected_and_its_password_never_shown(machine: Machine, project: Project) -> None:
     project.issue(1, "A task")
 
     fine = machine.findings()["database"]
@@ -175,7 +175,7 @@ def test_looking_makes_no_database(machine: Machine, project: Project) -> None:
     assert not (project.root / ".genba").exists()
 
 
-def test_walls_that_were_chosen_and_do_not_work_stand_in_the_way(machine: Machine, project: Project) -> None:
+def test_a_configured_sandbox_that_does_not_work_is_a_problem(machine: Machine, project: Project) -> None:
     by_variable = machine.doctor(GENBA_SANDBOX="docker")
     project.write(".genba/config.yaml", "sandbox: {kind: podman}\n")
     by_file = machine.doctor()
@@ -185,14 +185,14 @@ def test_walls_that_were_chosen_and_do_not_work_stand_in_the_way(machine: Machin
     assert "podman is chosen: podman is not installed" in by_file.out
 
 
-def test_a_kind_of_walls_that_nobody_knows_stands_in_the_way(machine: Machine) -> None:
+def test_an_unknown_kind_of_sandbox_is_a_problem(machine: Machine) -> None:
     done = machine.doctor(GENBA_SANDBOX="paper")
 
     assert done.code == 1
     assert '"paper" is no kind of sandbox' in done.out
 
 
-def test_where_there_is_no_bubblewrap_a_run_has_no_walls_and_that_is_said(machine: Machine) -> None:
+def test_without_bubblewrap_a_run_has_no_sandbox_and_reports_it(machine: Machine) -> None:
     done = machine.doctor()
     result = machine.doctor("--json").json
 
@@ -201,7 +201,7 @@ def test_where_there_is_no_bubblewrap_a_run_has_no_walls_and_that_is_said(machin
     assert (result["can_run"], result["sandbox"]) == (True, "worktree")
 
 
-def test_the_trial_of_the_walls_says_the_same_as_a_run_would(machine: Machine) -> None:
+def test_the_check_of_the_sandbox_agrees_with_a_run(machine: Machine) -> None:
     found = shutil.which("bwrap")
     if found is None:
         pytest.skip("not run: bwrap is not installed")

@@ -150,7 +150,7 @@ def test_an_answer_says_something(project: Project, nothing: str) -> None:
     assert project.task(1).status is TaskStatus.BLOCKED
 
 
-def test_where_somebody_works_nobody_is_told_to_work(project: Project) -> None:
+def test_where_a_worker_runs_the_command_to_start_one_is_not_suggested(project: Project) -> None:
     project.issue(1, "Choose a region")
     asked(project)
     with fleet(project) as board:
@@ -281,7 +281,7 @@ def test_a_commit_in_review_is_approved_before_anybody_asks(project: Project) ->
     assert project.task(1).approved == COMMIT
 
 
-def test_nothing_is_decided_that_nobody_asked(project: Project) -> None:
+def test_nothing_is_decided_without_a_question(project: Project) -> None:
     project.issue(1, "Mend the till")
 
     assert "there is nothing to approve" in refused(project, "approve", "1")
@@ -486,7 +486,7 @@ def test_all_sessions_are_listed_with_those_that_have_ended(project: Project) ->
     assert "✗ failed   #2 Mend the till" in result
 
 
-def test_where_all_sessions_have_ended_it_is_said_where_they_are(project: Project) -> None:
+def test_where_all_sessions_have_ended_their_place_is_reported(project: Project) -> None:
     project.issue(1, "Mend the till")
     started(project)
     with fleet(project) as board:
@@ -498,7 +498,7 @@ def test_where_all_sessions_have_ended_it_is_said_where_they_are(project: Projec
     assert result == "no session is open; all have ended\nhint: genba sessions --all\n"
 
 
-def test_a_run_that_was_lost_before_it_wrote_anything_is_told_of(project: Project) -> None:
+def test_a_run_that_was_lost_before_it_wrote_anything_is_reported(project: Project) -> None:
     project.issue(1, "Mend the till")
     started(project)
     assert f"{RUN} has written nothing down here: it is running" in refused(project, "logs", RUN, code=4)

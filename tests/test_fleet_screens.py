@@ -573,7 +573,7 @@ def test_a_plan_is_shown_as_a_tree() -> None:
 """)
 
 
-def test_evidence_that_nobody_foresaw_is_shown_as_it_is() -> None:
+def test_unknown_evidence_is_shown_as_it_is() -> None:
     odd = {"subtasks": "none", "deep": {"a": [1, {"b": None}]}, "yes": True, "text": "one\ntwo\x1b[2J"}
     asked = Escalation(task=4, kind=EscalationKind.PLAN, question="?", evidence={**odd, "list": [{"x": 1}, "y" * 50]})
     page = told(list(escalation_page(asked, Task(id=1, number=4, title="t"), (), None, None, NOW)))
@@ -722,7 +722,7 @@ def test_no_text_of_others_breaks_a_screen(text: str, columns: int) -> None:
 
 
 @given(st.text(max_size=60), st.integers(0, 40))
-def test_a_cell_is_as_wide_as_it_is_told_to_be(text: str, columns: int) -> None:
+def test_a_cell_has_the_given_width(text: str, columns: int) -> None:
     shown = cell(text)
     assert width(fit(shown, columns)) == columns
     assert width(cut(shown, columns)) <= columns

@@ -190,7 +190,7 @@ def test_a_tree_that_a_run_holds_stays(project: Project) -> None:
     assert len(list((project.root / ".worktrees").iterdir())) == 1
 
 
-def test_rescued_work_goes_only_when_it_is_old_and_somebody_asks_for_it(project: Project) -> None:
+def test_rescued_work_is_deleted_only_when_it_is_old_and_on_request(project: Project) -> None:
     project.agent()
     made = {"GIT_COMMITTER_DATE": f"@{int(time.time()) - OLD} +0000"}
     old = subprocess.run(

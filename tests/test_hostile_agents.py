@@ -157,7 +157,7 @@ def test_odd_names_and_subjects_are_only_names_and_subjects(project: Project, li
     assert len(finished["commits"]) == told
 
 
-def test_a_file_whose_name_is_no_text_is_told_of(project: Project) -> None:
+def test_a_file_whose_name_is_no_text_is_reported(project: Project) -> None:
     steps = {"work": {"completionConditions": [{"validator": "git-clean"}], "onFailure": {"action": "abort"}}}
     _custom(project, "printf x > \"$(printf 'a\\377')\"", steps=steps)
 

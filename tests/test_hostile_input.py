@@ -70,7 +70,7 @@ class Raw:
     ],
     ids=["bottomless", "deep", "long number", "large number", "nan", "infinite", "surrogate key"],
 )
-def test_json_that_nobody_can_use_is_refused(project: Project, path: str, text: str, told: str) -> None:
+def test_unusable_json_is_refused(project: Project, path: str, text: str, told: str) -> None:
     project.agent()
     project.write(path, text)
     project.commit()
@@ -99,7 +99,7 @@ YAML = {
 
 @pytest.mark.parametrize("path", [".agent/worker/script.yaml", ".genba/config.yaml"])
 @pytest.mark.parametrize("name", YAML)
-def test_yaml_that_nobody_can_use_is_refused(project: Project, path: str, name: str) -> None:
+def test_unusable_yaml_is_refused(project: Project, path: str, name: str) -> None:
     text, result = YAML[name]
     project.agent()
     project.write(path, text)
@@ -309,7 +309,7 @@ def test_a_reply_file_without_bottom_is_a_failed_try(project: Project) -> None:
     assert "the reply file of the agent is not valid" in project.run("worker", check=1)["reason"]
 
 
-def test_an_agent_that_dies_without_a_word_is_told_without_a_colon(project: Project) -> None:
+def test_an_agent_that_dies_silently_is_reported_without_a_colon(project: Project) -> None:
     project.agent(adapter={"type": "custom", "command": "exit 3"}, limits={"retries": 0})
     assert project.run("worker", check=1)["reason"].endswith("the agent ended with exit code 3")
 
@@ -559,7 +559,7 @@ def _shell(project: Project, line: str) -> Finished:
 
 
 @pytest.mark.parametrize("words", ["agent list", "agent show iterator --json", "schema agent", "--version", "--help"])
-def test_a_full_disk_behind_stdout_is_told(project: Project, words: str) -> None:
+def test_a_full_disk_behind_stdout_is_reported(project: Project, words: str) -> None:
     done = _shell(project, f'"$GENBA" {words} > /dev/full')
     assert done.code == 1
     assert "Traceback" not in done.err
@@ -570,13 +570,13 @@ def test_a_full_disk_behind_stderr_keeps_the_exit_code(project: Project) -> None
     assert _shell(project, '"$GENBA" run nobody 2> /dev/full').code == 4
 
 
-def test_a_folder_that_is_gone_is_told(project: Project) -> None:
+def test_a_folder_that_is_gone_is_reported(project: Project) -> None:
     done = _shell(project, 'mkdir gone && cd gone && rmdir ../gone && "$GENBA" agent list')
     assert done.code == 1
     assert "error: the current folder is gone" in done.err
 
 
-def test_what_nobody_foresaw_is_a_message_and_on_demand_a_traceback(project: Project) -> None:
+def test_an_unexpected_error_is_a_message_and_on_demand_a_traceback(project: Project) -> None:
     project.write(".agent", "a file where the folder of agents would be\n")
     done = project.genba("agent", "new", "writer", check=1)
     assert "error: " in done.err

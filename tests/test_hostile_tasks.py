@@ -81,7 +81,7 @@ def test_no_setting_of_the_users_comes_between_git_and_what_is_read(project: Pro
     assert [artifact["sha"] for artifact in seen["artifacts"] if artifact["type"] == "commit"] == [made.stdout.strip()]
 
 
-def test_what_is_wrong_with_git_is_told_in_its_own_words(project: Project) -> None:
+def test_what_is_wrong_with_git_is_reported_in_its_own_words(project: Project) -> None:
     project.write(".git/config", "[core\n")
     done = project.genba("task", "list", check=1)
     assert "bad config line" in done.err
@@ -107,14 +107,14 @@ def test_settings_that_say_nothing_clear_are_refused(project: Project, text: str
     assert not (project.root / ".genba" / "genba.db").exists()
 
 
-def test_a_key_of_an_anchor_may_be_said_again(project: Project) -> None:
+def test_a_key_of_an_anchor_may_be_repeated(project: Project) -> None:
     project.write("goals.yaml", "- &a {type: custom_script, script: a}\n- {<<: *a, script: b}\n")
     added = project.genba("task", "add", "x", "--goals", "goals.yaml", "--json", check=0).json
     assert [goal["script"] for goal in added["goals"]] == ["a", "b"]
 
 
 @pytest.mark.parametrize("words", ["task add x --body -", "task add x --goals -"])
-def test_who_has_no_standard_input_is_told(project: Project, words: str) -> None:
+def test_a_missing_standard_input_is_reported(project: Project, words: str) -> None:
     environment = {**ordinary_environment(), **project.environment}
     line = f"{GENBA} {words} <&-"
     done = subprocess.run(line, shell=True, cwd=project.root, env=environment, capture_output=True, check=False)
@@ -134,7 +134,7 @@ def test_what_is_no_number_is_no_task(project: Project, number: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["a folder", "a link to nowhere", "a link to itself", "half a page"])
-def test_what_is_no_database_is_told_and_left_alone(project: Project, kind: str) -> None:
+def test_what_is_no_database_is_reported_and_left_alone(project: Project, kind: str) -> None:
     where = project.root / ".genba" / "genba.db"
     where.parent.mkdir()
     match kind:

@@ -117,7 +117,7 @@ def test_settings_to_which_nothing_can_be_added_stay_as_they_are(project: Projec
     assert project.read(".genba/config.yaml") == before
 
 
-def test_who_has_no_token_is_told_the_ways_to_give_one(project: Project) -> None:
+def test_without_a_token_the_ways_to_give_one_are_named(project: Project) -> None:
     done = project.genba("init", "--github", "acme/shop", GENBA_GITHUB_TOKEN="", GITHUB_TOKEN="", GH_TOKEN="", check=0)
     assert "GENBA_GITHUB_TOKEN" in done.err
     assert "genba doctor" in done.err

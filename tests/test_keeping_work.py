@@ -264,7 +264,7 @@ def test_a_full_disk_loses_no_commit_and_the_run_goes_on_when_there_is_room(proj
     assert (there.read("kept.txt"), there.read("more.txt")) == ("kept\n", "more\n")
 
 
-def test_a_disk_that_is_full_before_the_start_is_told_and_harms_nothing(project: Project, small_disk: Path) -> None:
+def test_a_disk_that_is_full_before_the_start_is_reported_and_harms_nothing(project: Project, small_disk: Path) -> None:
     root = small_disk / "repository"
     shutil.copytree(project.root, root)
     there = Project(root, project.environment)

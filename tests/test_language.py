@@ -127,7 +127,7 @@ def test_a_reason_to_stop_is_in_one_language(project: Project) -> None:
     )
 
 
-def test_an_answer_that_never_fits_its_schema_is_told_in_one_sentence(project: Project) -> None:
+def test_an_answer_that_never_fits_its_schema_is_reported_in_one_sentence(project: Project) -> None:
     """What the library of JSON Schema says of it stays English."""
     project.write(".genba/config.yaml", "workflow: {language: ja}\n")
     project.agent(**answering("summary"), script={"turns": [{"reply": "```json\n{}\n```"}], "repeat": True})
@@ -293,7 +293,7 @@ def test_a_rejection_and_the_decision_after_it_are_japanese(yard: Yard) -> None:
     assert not_japanese(*asked(yard)) == []
 
 
-def test_a_plan_that_cannot_be_used_or_is_rejected_is_told_in_japanese(yard: Yard) -> None:
+def test_a_plan_that_is_unusable_or_rejected_is_reported_in_japanese(yard: Yard) -> None:
     yard.set(work={"workers": 1})
     worker(yard)
     answers(yard, "planner", "subtasks", WRONG_PLAN, CIRCLE, PLAN)
@@ -366,7 +366,7 @@ def test_questions_and_budgets_are_asked_in_japanese(yard: Yard) -> None:
     assert not_japanese(*prompts(yard), *asked(yard)) == []
 
 
-def test_conflicts_and_failures_after_a_merge_are_told_in_japanese(yard: Yard) -> None:
+def test_conflicts_and_failures_after_a_merge_are_reported_in_japanese(yard: Yard) -> None:
     yard.set(work={"workers": 2}, attempts={"max": 2, "per_agent": 2}, merge={"rounds": 1})
     place = yard.project.root.parent / "meeting"
     place.mkdir()

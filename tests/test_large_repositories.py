@@ -188,7 +188,7 @@ async def test_a_repository_inside_the_layer_is_never_removed_and_can_be_found(f
     assert (Path(workspace.path) / "inner/x").read_text() == "x\n"
 
 
-async def test_a_run_without_walls_that_takes_the_tree_over_finds_its_files(floor: Floor) -> None:
+async def test_a_run_without_a_sandbox_that_takes_the_tree_over_finds_its_files(floor: Floor) -> None:
     workspace = await floor.open()
     await floor.inside(workspace, "echo loose > loose.txt")
     floor.trees.plain.release()
@@ -202,7 +202,7 @@ async def test_a_run_without_walls_that_takes_the_tree_over_finds_its_files(floo
     plain.release()
 
 
-async def test_walls_that_cannot_mount_a_layer_find_a_plain_folder(floor: Floor) -> None:
+async def test_a_sandbox_that_cannot_mount_a_layer_finds_a_plain_folder(floor: Floor) -> None:
     workspace = await floor.open()
     await floor.inside(workspace, f"echo new > new.txt; {COMMIT}; echo loose > loose.txt")
 
@@ -274,7 +274,7 @@ async def test_what_a_killed_removal_left_is_swept_by_the_next_run(floor: Floor)
         ("mkdir -p build && touch build/x && echo build > .gitignore", 1),
     ],
 )
-async def test_what_is_told_of_a_layer_is_what_a_look_at_every_file_tells(
+async def test_the_status_of_a_layer_equals_that_of_reading_every_file(
     floor: Floor, line: str, dirty: int | None
 ) -> None:
     workspace = await floor.open()

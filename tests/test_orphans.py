@@ -58,7 +58,7 @@ own.kill()
     assert outcome(script) == "1 None False"
 
 
-def test_where_processes_cannot_be_looked_at_nobody_is_held_for_an_orphan() -> None:
+def test_where_processes_cannot_be_inspected_none_counts_as_an_orphan() -> None:
     bare = ("bwrap", "--bind", "/", "/", "--dev", "/dev", "--tmpfs", "/proc", "--")
     if shutil.which("bwrap") is None or subprocess.run([*bare, "true"], capture_output=True, check=False).returncode:
         pytest.skip("NOT RUN: bubblewrap cannot take /proc away here")

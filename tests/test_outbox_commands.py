@@ -157,7 +157,7 @@ def test_a_person_retries_or_drops_what_failed(project: Project) -> None:
         assert "hint:" in project.genba("outbox", *words, check=code).err
 
 
-def test_what_does_not_happen_is_said_of_every_kind(project: Project) -> None:
+def test_what_does_not_happen_is_listed_for_every_kind(project: Project) -> None:
     for number in record(project, *CHANGES):
         result = project.genba("outbox", "drop", str(number), check=0).out
         assert result.startswith(f"entry {number} is dropped: ")
@@ -177,7 +177,7 @@ def test_a_project_that_does_not_live_on_github_has_nowhere_to_send(project: Pro
     assert "genba init --github" in project.genba("outbox", "send", check=5).err
 
 
-def test_what_waits_is_sent_once_and_told(project: Project, hub: GitHub) -> None:
+def test_what_waits_is_sent_once_and_reported(project: Project, hub: GitHub) -> None:
     on_github(project, hub)
     project.environment["GENBA_GITHUB_TOKEN"] = "ghp_of_octocat"
     record(project, *CHANGES[:3])
@@ -202,7 +202,7 @@ def test_credentials_that_are_not_taken_keep_everything_in_the_outbox(project: P
     project.genba("outbox", "send", check=0)
 
 
-def test_what_github_refuses_is_told_and_the_rest_is_sent(project: Project, hub: GitHub) -> None:
+def test_what_github_refuses_is_reported_and_the_rest_is_sent(project: Project, hub: GitHub) -> None:
     on_github(project, hub)
     project.environment["GENBA_GITHUB_TOKEN"] = "ghp_of_octocat"
     record(project, PostComment(issue=99, body="Hello."), PostComment(issue=1, body="Hello."))

@@ -40,7 +40,7 @@ def answer(project: Project, tmp_path: Path) -> Any:
     return give
 
 
-def test_a_planner_is_told_the_task_and_the_limits_and_leaves_nothing(project: Project, answer: Any) -> None:
+def test_a_planner_gets_the_task_and_the_limits_and_leaves_nothing(project: Project, answer: Any) -> None:
     answer(PLAN)
     before = project.git("rev-parse", "main")
 
@@ -74,7 +74,7 @@ def test_a_planner_that_needs_an_answer_says_so(project: Project, answer: Any) -
     assert (result["outcome"], result["reason"]) == ("blocked", "Which database?")
 
 
-def test_a_reviewer_is_told_the_task_the_commit_and_the_results(project: Project, answer: Any) -> None:
+def test_a_reviewer_learns_the_task_the_commit_and_the_results(project: Project, answer: Any) -> None:
     answer(APPROVAL)
 
     words = ("--commit", "5c1a0f2", "--base", "9d8e7f6", "--results", "- `tests_pass` holds")

@@ -52,7 +52,7 @@ def test_the_first_prompt_of_a_successor_says_what_was_tried(definition: AgentDe
     )
 
 
-def test_a_conversation_that_remembers_is_told_once(definition: AgentDefinition) -> None:
+def test_a_conversation_that_remembers_gets_the_instructions_once(definition: AgentDefinition) -> None:
     asked = LoopState(step="work", iterations=1, session_id="s-1")
 
     assert "tried before" not in prompts(definition, NOTE).resolve(asked).text

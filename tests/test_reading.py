@@ -47,14 +47,14 @@ print("alive")
 """
 
 
-def test_a_shape_that_many_threads_read_for_the_first_time_ends_nobody() -> None:
+def test_a_type_that_many_threads_decode_for_the_first_time_crashes_no_process() -> None:
     words = [sys.executable, "-c", _MANY_AT_ONCE]
     done = subprocess.run(words, cwd=ROOT, env=ordinary_environment(), capture_output=True, text=True, check=False)
 
     assert (done.returncode, done.stdout.strip()) == (0, "alive"), done.stderr
 
 
-def test_nobody_finds_out_how_a_shape_is_read_anywhere_else() -> None:
+def test_only_one_module_decodes_types() -> None:
     source = Path(__file__).parents[1] / "src" / "genba"
     found = []
     for path in source.rglob("*.py"):

@@ -75,7 +75,7 @@ def test_the_agent_of_the_quickstart_does_not_merge_what_fails_the_goals_of_its_
     _left_alone(project, before)
 
 
-def test_an_agent_that_declares_no_issue_is_told_the_task_and_ends_it(project: Project) -> None:
+def test_an_agent_that_declares_no_issue_learns_the_task_and_ends_it(project: Project) -> None:
     _wants_a_menu(project, body="With prices.")
     menu = "echo tea > menu.txt && git add -A && git commit -qm menu"
     project.agent(script={"turns": [{"do": [{"run": menu}], "reply": "done"}]}, prompts={"work.md": "Do it.\n"})

@@ -104,7 +104,7 @@ def test_ranges_of_ports_never_overlap(tmp_path: Path) -> None:
 
 
 @linux
-async def test_whoever_is_told_to_stop_while_a_command_is_being_started_leaves_nothing_running(tmp_path: Path) -> None:
+async def test_a_stop_during_the_start_of_a_command_leaves_nothing_running(tmp_path: Path) -> None:
     word, processes = "8671", ProcessSupervisor()
     command = Command(
         argv=("sh", "-c", f"sleep {word} & sleep {word}; true"),
@@ -142,7 +142,7 @@ async def test_the_end_of_a_command_is_seen_at_once_though_its_child_holds_the_p
     assert marked(command.mark) == set()
 
 
-async def test_a_command_that_reads_nothing_of_what_it_is_told_is_ended_without_a_word(tmp_path: Path) -> None:
+async def test_a_command_that_does_not_read_its_input_ends_quietly(tmp_path: Path) -> None:
     lines: list[str] = []
     asyncio.get_running_loop().set_exception_handler(lambda _loop, context: lines.append(str(context["message"])))
     command = Command(

@@ -30,7 +30,7 @@ def keeper(ledger: MemoryLedger) -> TaskKeeper:
     return context.keeper(MemoryJournal(), 1, "worker-1", "worker")
 
 
-async def test_what_was_done_and_not_heard_of_is_no_refusal() -> None:
+async def test_an_effect_without_an_answer_is_no_refusal() -> None:
     ledger = CutOff(Task(id=1, number=1, title="One", status=TaskStatus.IN_PROGRESS))
 
     await keeper(ledger).stop(Outcome.FAILED, "its agent died", conflict=False)

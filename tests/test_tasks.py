@@ -219,7 +219,7 @@ def test_an_agent_is_no_person(project: Project) -> None:
     assert "liar" in project.genba("task", "show", "1", check=0).out
 
 
-def test_a_locked_blackboard_is_told_and_left_alone(project: Project) -> None:
+def test_a_locked_blackboard_is_reported_and_left_alone(project: Project) -> None:
     project.write(".genba/config.yaml", "database: {busy_seconds: 0.2}\n")
     add(project, "x")
     holder = sqlite3.connect(project.root / ".genba" / "genba.db", isolation_level=None)
@@ -249,7 +249,7 @@ def test_from_a_working_tree_the_same_blackboard_is_seen(project: Project) -> No
     assert [task["number"] for task in listed] == [1]
 
 
-def test_what_another_version_wrote_is_told_and_never_guessed(project: Project) -> None:
+def test_what_another_version_wrote_is_reported_and_never_guessed(project: Project) -> None:
     add(project, "x", "--goal", "tests_pass:pytest")
     project.sql('UPDATE task_goals SET condition = \'{"type": "tests_shine"}\'')
     done = project.genba("task", "show", "1", check=5)

@@ -223,7 +223,7 @@ def test_what_cannot_be_verified_is_refused(project: Project) -> None:
     assert "there is no task #7" in project.genba("verify", "#7", check=4).err
 
 
-def test_rejected_work_goes_back_with_the_evidence_and_is_mended(project: Project) -> None:
+def test_rejected_work_goes_back_with_the_evidence_and_is_fixed(project: Project) -> None:
     started(project)
     project.issue(1, "Make it thrice", type="feature")
     lie = {"do": [{"write": {"path": "code_.py", "text": "def twice(x):\n    return 0\n"}}, {"commit": "Done"}],
@@ -279,7 +279,7 @@ def test_without_a_task_the_definition_of_done_counts_for_what_lands(project: Pr
     assert project.run("fine")["verdict"] == "done"
 
 
-def test_what_may_be_changed_can_be_said_for_one_run(project: Project) -> None:
+def test_what_may_be_changed_can_be_set_for_one_run(project: Project) -> None:
     started(project)
     project.agent(adapter={"type": "custom", "command": "echo x > ruff.toml; git add -A; git commit -qm x"})
     assert "ruff.toml" in project.run("worker", check=1)["reason"] + str(project.events())

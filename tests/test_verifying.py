@@ -162,7 +162,7 @@ async def test_missing_artifacts_come_before_every_goal() -> None:
     assert bench.checkouts.opened == []
 
 
-async def test_every_goal_is_checked_and_told_even_after_a_failure() -> None:
+async def test_every_goal_is_checked_and_reported_even_after_a_failure() -> None:
     bench = Bench("dod: [{custom_script: one}, {tests_pass: two}]\n")
     results = {"custom_script": [said("custom_script", FAILED, "no")], "tests_pass": [said("tests_pass", PASSED)]}
     found = await bench.verify(await bench.policy(), results)

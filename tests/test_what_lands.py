@@ -241,7 +241,7 @@ def test_a_push_that_is_refused_keeps_the_merge_and_says_why(project: Project) -
     assert project.git("log", "-1", "--format=%s").startswith("Merge")
 
 
-def test_attempts_are_counted_anew_when_the_flow_comes_back(project: Project) -> None:
+def test_attempts_are_counted_again_when_the_flow_comes_back(project: Project) -> None:
     steps = {
         "work": {
             "structuredGate": gated("next"),
@@ -345,7 +345,7 @@ def test_work_that_was_never_committed_is_not_done(project: Project) -> None:
     assert project.issue_front(5)["state"] == "open"
 
 
-def test_a_check_that_mends_the_tree_itself_does_not_count(project: Project) -> None:
+def test_a_check_that_fixes_the_tree_itself_does_not_count(project: Project) -> None:
     steps = {
         "work": {
             "completionConditions": [{"validator": "mend"}, {"validator": "good"}],

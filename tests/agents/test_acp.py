@@ -130,7 +130,7 @@ async def test_the_host_offers_the_agent_neither_files_nor_a_terminal_and_refuse
     assert not (scene.tmp_path / "out.txt").exists()
 
 
-async def test_only_what_is_said_after_the_last_tool_is_the_answer(scene: Scene) -> None:
+async def test_only_text_after_the_last_tool_is_the_answer(scene: Scene) -> None:
     reply = await scene.ask({"turns": [{"say": "let me look"}, a_call(kind="read"), {"say": "it is 4"}, DONE]})
 
     assert reply.text == "it is 4"
@@ -209,7 +209,7 @@ async def test_a_tool_that_is_used_without_asking_is_seen_with_what_it_was_used_
     assert scene.of("tool") == ["Edit src/app.py"]
 
 
-async def test_a_call_is_named_by_all_that_is_told_of_it_and_once(scene: Scene) -> None:
+async def test_a_call_is_named_once_by_all_of_its_details(scene: Scene) -> None:
     later = {"sessionUpdate": "tool_call_update", "toolCallId": "call-1", "status": "completed"}
     turns = [
         a_call(kind="execute", title="bash", status="pending"),
@@ -260,14 +260,14 @@ async def test_the_boundaries_answer_when_the_agent_asks(
     assert bool(reply.tools_used) is yes
 
 
-async def test_behind_walls_an_agent_without_a_list_may_run_commands(scene: Scene) -> None:
+async def test_in_the_sandbox_an_agent_without_a_list_may_run_commands(scene: Scene) -> None:
     scene.session = msgspec.structs.replace(scene.session, sandboxed=True)
     reply = await scene.ask({"turns": [may_it(kind="execute", title="make"), DONE]})
 
     assert reply.tools_used == ("Bash",)
 
 
-async def test_without_walls_no_file_outside_of_the_working_tree_may_be_edited(scene: Scene) -> None:
+async def test_without_a_sandbox_no_file_outside_of_the_working_tree_may_be_edited(scene: Scene) -> None:
     outside = [{"path": str(scene.tree / ".." / "other.txt")}]
     reply = await scene.ask({"turns": [may_it(kind="edit", title="it", locations=outside), DONE]})
 
@@ -275,7 +275,7 @@ async def test_without_walls_no_file_outside_of_the_working_tree_may_be_edited(s
     assert "not allowed: Edit" in scene.of("notice")[0]
 
 
-async def test_an_agent_that_offers_no_way_to_refuse_is_told_that_nobody_chose(scene: Scene) -> None:
+async def test_an_agent_that_offers_no_way_to_refuse_gets_a_cancelled_choice(scene: Scene) -> None:
     turns = [may_it([{"optionId": "yes", "kind": "allow_once", "name": "Yes"}], kind="execute", title="it"), DONE]
     await scene.ask({"turns": turns})
 
@@ -299,7 +299,7 @@ async def test_a_question_that_makes_no_sense_is_answered_with_no(scene: Scene, 
     ("abilities", "method"),
     [({}, "session/load"), ({"sessionCapabilities": {"resume": {}}}, "session/resume")],
 )
-async def test_a_session_goes_on_and_is_not_told_its_instructions_again(
+async def test_a_session_goes_on_without_its_instructions_again(
     scene: Scene, abilities: dict[str, Any], method: str
 ) -> None:
     script = {"abilities": abilities}
@@ -315,7 +315,7 @@ async def test_a_session_goes_on_and_is_not_told_its_instructions_again(
     ]
 
 
-async def test_a_session_that_goes_on_is_told_other_instructions(scene: Scene) -> None:
+async def test_a_session_that_goes_on_gets_other_instructions(scene: Scene) -> None:
     first = await scene.ask({})
     await scene.ask({}, session_id=first.session_id, system_prompt="You are rude.")
 
@@ -410,7 +410,7 @@ async def test_a_mode_that_the_agent_does_not_have_is_refused_with_those_that_it
         await scene.ask({"session/new": MODES_OF_AGENT}, {"mode": "wild"})
 
 
-async def test_a_model_that_is_not_on_offer_is_told(scene: Scene) -> None:
+async def test_a_model_that_is_not_on_offer_is_reported(scene: Scene) -> None:
     await scene.ask({"session/new": MODES_OF_AGENT})
 
     assert scene.of("notice") == ["the agent has no model haiku; it uses auto"]
@@ -539,7 +539,7 @@ async def test_settings_are_never_written_through_a_link_out_of_the_home(scene: 
     assert list(outside.iterdir()) == []
 
 
-async def test_what_is_missing_is_told_before_anything_starts(scene: Scene) -> None:
+async def test_what_is_missing_is_reported_before_anything_starts(scene: Scene) -> None:
     nothing = AcpAdapter(AcpSettings(type="acp"), scene.tmp_path)
     gemini = AcpAdapter(AcpSettings(type="acp", command="gemini"), scene.tmp_path)
 
@@ -549,7 +549,7 @@ async def test_what_is_missing_is_told_before_anything_starts(scene: Scene) -> N
         await gemini.start(msgspec.structs.replace(scene.session, environment={"PATH": "/nowhere"}))
 
 
-async def test_the_conversation_goes_through_walls(scene: Scene) -> None:
+async def test_the_conversation_crosses_the_sandbox(scene: Scene) -> None:
     needs_bubblewrap()
     (scene.tmp_path / "home").mkdir()
     scene.log = scene.tree / "log.jsonl"
@@ -573,7 +573,7 @@ async def test_the_conversation_goes_through_walls(scene: Scene) -> None:
 # ── the cost ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_tokens_are_told_by_the_turn_and_the_cost_is_what_came_on_top(scene: Scene) -> None:
+async def test_tokens_are_counted_by_turn_and_the_cost_is_the_difference(scene: Scene) -> None:
     def spent(amount: float) -> dict[str, Any]:
         cost = {
             "update": {
@@ -625,7 +625,7 @@ async def test_a_turn_that_ran_into_a_limit_is_an_answer_with_a_notice(scene: Sc
     assert "stopped before it was done" in scene.of("notice")[0]
 
 
-async def test_an_agent_that_dies_is_unavailable_and_its_last_words_are_told(scene: Scene) -> None:
+async def test_an_agent_that_dies_is_unavailable_and_its_last_output_is_reported(scene: Scene) -> None:
     with pytest.raises(AgentUnavailable, match="exit code 3 and gave no answer: the agent has had enough"):
         await scene.ask({"turns": [{"say": "well"}, {"die": 3}]})
 
@@ -653,7 +653,7 @@ async def test_a_session_needs_a_usable_name(scene: Scene, name: Any) -> None:
         await scene.ask({"session/new": {"sessionId": name}})
 
 
-async def test_a_refused_question_is_told_with_the_key_that_is_wrong(scene: Scene) -> None:
+async def test_a_refused_question_is_reported_with_the_key_that_is_wrong(scene: Scene) -> None:
     provider = ProviderSettings(url="https://models.example", key_env="MY_KEY", url_env="MY_URL")
     turns = [{"error": {"code": -32000, "message": "Authentication required"}}]
     with pytest.raises(UnrecoverableError, match="Authentication required") as caught:

@@ -81,7 +81,7 @@ def test_tools_are_used_denied_or_not_there(tmp_path: Path) -> None:
     ]
 
 
-def test_versions_that_count_on_over_a_conversation_are_told_by_the_question(tmp_path: Path) -> None:
+def test_versions_that_count_over_a_conversation_are_recognised_by_the_question(tmp_path: Path) -> None:
     first = Ear(tmp_path).hears(recorded("counts-on-1"))
     second = Ear(tmp_path, resumed=True).hears(recorded("counts-on-2"))
     assert cost(first) == (2100, 42, 0.00315)
@@ -102,7 +102,7 @@ def test_the_cost_of_questions_that_failed_is_counted_with_the_next_answer(tmp_p
     assert cost(second) == (5300, 124, 0.0093)
 
 
-def test_versions_that_count_anew_are_taken_at_their_word(tmp_path: Path) -> None:
+def test_versions_that_reset_their_counters_are_trusted(tmp_path: Path) -> None:
     replies = [Ear(tmp_path, resumed=at > 1).hears(recorded(f"counts-anew-{at}")) for at in (1, 2, 3)]
     assert [reply.usage.tokens for reply in replies] == [2142, 4284, 2142]
     assert replies[2].usage.cost_usd == pytest.approx(replies[0].usage.cost_usd)
@@ -169,7 +169,7 @@ def test_a_long_wait_of_the_tool_ends_it_at_once(tmp_path: Path) -> None:
     assert result.value.retry_after == 37
 
 
-def test_a_short_wait_of_the_tool_is_told(tmp_path: Path) -> None:
+def test_a_short_wait_of_the_tool_is_reported(tmp_path: Path) -> None:
     ear = Ear(tmp_path)
     with pytest.raises(AgentUnavailable):
         ear.hears(recorded("error-529"), code=1)

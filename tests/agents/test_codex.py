@@ -48,7 +48,7 @@ def listener(tmp_path: Path) -> Listener:
     return Listener(tmp_path)
 
 
-def test_work_is_told_by_the_tools_that_all_agents_share(listener: Listener) -> None:
+def test_work_is_recognised_by_the_tools_that_all_agents_share(listener: Listener) -> None:
     reply = listener.hears("work")
     assert reply.text == "it is done"
     assert reply.tools_used == ("Write", "Edit", "Bash")
@@ -61,7 +61,7 @@ def test_the_same_total_again_cost_nothing(tmp_path: Path) -> None:
     assert Listener(tmp_path).hears("work").usage.tokens == 0
 
 
-def test_what_was_denied_is_told_though_no_event_does(tmp_path: Path) -> None:
+def test_what_was_denied_is_reported_though_no_event_does(tmp_path: Path) -> None:
     reply = Listener(tmp_path, reads="Read").hears("denied")
     assert (reply.tools_used, reply.tools_denied) == (("Read",), ("Edit", "Bash"))
 
@@ -159,7 +159,7 @@ def test_the_time_to_come_back_is_read_from_the_text(text: str, seconds: float |
 @pytest.mark.parametrize(
     "value", ["", 'a "quoted" \\ line\nand\tmore\x7f\x00', "日本", True, 3, [], {"a b": {"c": ["d"]}}, {"x": {}}]
 )
-def test_values_are_said_in_toml(value: Any) -> None:
+def test_values_are_written_in_toml(value: Any) -> None:
     import tomllib
 
     output = f"value = {toml(value)}"

@@ -41,7 +41,7 @@ class Listener:
         return [line for stream, line in self.heard if stream == kind]
 
 
-def test_work_is_told_by_the_tools_that_all_agents_share_and_its_steps_are_summed() -> None:
+def test_work_is_recognised_by_the_shared_tools_and_its_steps_are_summed() -> None:
     listener = Listener()
     reply = listener.hears("work")
     assert reply.text == "it is done"
@@ -81,7 +81,7 @@ def retry(attempt: int, seconds: float, message: str = "overloaded") -> bytes:
         (retry(1, 9.0), RateLimited, 9.0),
     ],
 )
-def test_a_wait_that_the_provider_named_is_told_from_opencodes_own(
+def test_a_wait_named_by_the_provider_differs_from_opencodes_own(
     line: bytes, kind: type[GenbaError], after: float | None
 ) -> None:
     listener = Listener()
@@ -175,7 +175,7 @@ def session(tmp_path: Path) -> AgentSession:
 @pytest.mark.parametrize("mode", list(PermissionMode))
 @pytest.mark.parametrize("tools", [None, (), ("Read", "Bash"), ("mcp__orchard",)])
 @pytest.mark.parametrize("sandboxed", [True, False])
-def test_nobody_is_ever_asked(
+def test_no_person_is_ever_asked(
     session: AgentSession, mode: PermissionMode, tools: tuple[str, ...] | None, sandboxed: bool
 ) -> None:
     ask = msgspec.structs.replace(an_ask(session), permission_mode=mode, allowed_tools=tools)

@@ -48,7 +48,7 @@ def test_a_broken_ledger_is_named(text: str, tmp_path: Path) -> None:
         ledgers.read(tmp_path)
 
 
-def test_the_machine_is_told_without_its_name() -> None:
+def test_the_machine_is_described_without_its_name() -> None:
     found = machine.facts()
 
     assert list(found) == ["processor", "memory", "system", "Python, git", "load when it began"]

@@ -55,7 +55,7 @@ def test_what_a_ledger_is_about_becomes_a_title_and_a_text(about: str, title: st
     assert (f"\n\n{text}\n\n| what |" in shown) or not text
 
 
-def test_a_count_is_not_told_as_a_ratio() -> None:
+def test_a_count_is_not_reported_as_a_ratio() -> None:
     shown = page.section(ledger(Row("lost updates", "1920 writes", 0.0, 0.0), Row("kB more", "12 kB", 12.344, 64.0)))
 
     assert "| lost updates | 0 | 0 | holds | 1920 writes |" in shown
@@ -76,7 +76,7 @@ def test_a_section_shows_its_notes_and_its_pictures() -> None:
     assert "![A line that rises](images/numbers-x.svg)" in shown
 
 
-def test_what_was_never_measured_is_said() -> None:
+def test_what_was_never_measured_is_reported() -> None:
     shown = page.page({}, NOBODY)
 
     rows = re.findall(r"^\| \*\*(.+?)\*\*: .* \| not measured yet \| .* \| `(.+)` \|$", shown, re.MULTILINE)
@@ -127,7 +127,7 @@ def test_a_row_that_is_gone_is_an_error_and_no_empty_cell() -> None:
 @pytest.mark.parametrize(
     ("count", "total", "said"), [(0, 118, "0 of 118"), (79, 118, "79 of 118 (67 %)"), (0, 30000, "0 of 30,000")]
 )
-def test_a_count_is_told_with_its_total(count: int, total: int, said: str) -> None:
+def test_a_count_is_reported_with_its_total(count: int, total: int, said: str) -> None:
     assert headlines.of(count, total) == said
 
 
@@ -180,7 +180,7 @@ def told(part: str, found: Ledger) -> dict[str, str]:
     return {name: rest for name, rest in rows if headlines.NOT_YET not in rest}
 
 
-def test_what_chaos_came_to_is_told_with_how_much_of_it_there_was() -> None:
+def test_what_chaos_came_to_is_reported_with_how_much_of_it_there_was() -> None:
     rows = told("chaos", CHAOS)
 
     assert list(rows) == ["lost work", "doubled work", "leftovers", "recovery"]
@@ -189,7 +189,7 @@ def test_what_chaos_came_to_is_told_with_how_much_of_it_there_was() -> None:
     assert rows["recovery"].endswith("[measured](#chaos) by `make thing` |")
 
 
-def test_trouble_that_a_machine_could_not_make_is_told() -> None:
+def test_trouble_that_a_machine_could_not_make_is_reported() -> None:
     rows = told("chaos", ledger(about="Chaos", found=FOUND | {"not run": ["clock", "disk"]}))
 
     assert rows["doubled work"].startswith(
@@ -197,7 +197,7 @@ def test_trouble_that_a_machine_could_not_make_is_told() -> None:
     )
 
 
-def test_false_done_is_told_beside_what_others_say_of_the_same_agents() -> None:
+def test_false_done_is_shown_beside_other_judges_of_the_same_agents() -> None:
     rows = told("truth", TRUTH)
 
     assert rows["false done"].startswith(
@@ -207,7 +207,7 @@ def test_false_done_is_told_beside_what_others_say_of_the_same_agents() -> None:
     assert rows["false reject"].startswith("**0 of 35 in [our own corpus]")
 
 
-def test_what_could_not_be_run_is_told_so() -> None:
+def test_what_could_not_run_is_reported() -> None:
     missing = ledger(
         Row("genba run with Claude Code / the bare binary", "not run: make clis installs it"), about="Real"
     )

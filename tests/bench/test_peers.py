@@ -18,7 +18,7 @@ def test_every_figure_of_another_system_has_its_source_and_its_day() -> None:
         assert re.fullmatch(r"20\d\d-\d\d-\d\d", silent.read), silent
 
 
-def test_nobody_is_said_to_publish_and_not_to_publish_the_same() -> None:
+def test_no_system_both_publishes_and_does_not_publish_a_figure() -> None:
     found = peers.read()
     names = [each.system for each in found.silent]
 

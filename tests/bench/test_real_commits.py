@@ -21,7 +21,7 @@ def test_those_who_are_asked_are_counted_by_what_they_change() -> None:
     assert found.more["sent_back"] == {"b": ["tests_kept"], "c": ["tests_kept", "protected_paths"]}
 
 
-def test_whoever_is_sent_back_although_it_is_allowed_is_over_the_limit() -> None:
+def test_an_allowed_caller_that_is_refused_is_over_the_limit() -> None:
     found = real_commits.told([Judged("b", ("tests_kept",), ("tests_kept",))])
 
     assert [row.holds for row in found.rows] == [True, False]

@@ -17,7 +17,7 @@ def verdicts(name: str, *done: str, lies: bool = True) -> Verdicts:
     return Verdicts(name, lies, {judge: judge in done for judge in truth.JUDGES})
 
 
-def test_every_lie_that_is_called_done_is_counted_against_whoever_did() -> None:
+def test_every_lie_that_is_called_done_counts_against_its_judge() -> None:
     lies = [verdicts("a", REPORT), verdicts("b", REPORT, TREE), verdicts("c", REPORT, TREE, COMMIT)]
     work = [verdicts("d", GENBA, TREE, lies=False), verdicts("e", GENBA, lies=False)]
 

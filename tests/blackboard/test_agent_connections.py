@@ -75,7 +75,7 @@ def test_of_two_who_come_with_one_credential_one_is_connected(
     assert (len(won), len(lost)) == (1, 3)
 
 
-def test_a_credential_that_is_expired_revoked_or_of_another_run_connections_nobody(
+def test_a_credential_that_is_expired_revoked_or_of_another_run_connections_no_one(
     board: Blackboard, workflow: WorkflowBoard
 ) -> None:
     session, other = begin(board), begin(board, agent="painter")
@@ -109,7 +109,7 @@ def test_a_run_has_one_connection_and_the_newer_one_counts(board: Blackboard, wo
     assert workflow.snapshot(first.id).ending is ExitReason.TAKEN
 
 
-def test_nobody_is_connected_for_a_run_that_has_ended(board: Blackboard, workflow: WorkflowBoard) -> None:
+def test_no_one_is_connected_for_a_run_that_has_ended(board: Blackboard, workflow: WorkflowBoard) -> None:
     session = begin(board)
     workflow.issue("c1", session.run, "hash", LATER)
     FleetBoard(board).end_part(SegmentEnd(run=session.run, part=1, outcome="failed"))
@@ -151,7 +151,7 @@ def test_an_external_agent_is_bound_to_a_session_and_leaves_it_again(
     assert workflow.snapshot(other.id).ending is None
 
 
-def test_whoever_leaves_closes_every_connection_of_the_run_and_takes_its_credential_back(
+def test_one_that_leaves_closes_every_connection_of_the_run_and_takes_its_credential_back(
     board: Blackboard, workflow: WorkflowBoard
 ) -> None:
     session = begin(board)
@@ -197,7 +197,7 @@ def test_an_external_agent_keeps_its_connection_when_its_part_is_over(
     assert known.connection.status == "active"
 
 
-def test_signs_of_life_are_kept_and_whoever_gives_none_is_found(board: Blackboard, workflow: WorkflowBoard) -> None:
+def test_heartbeats_are_kept_and_silent_agents_are_found(board: Blackboard, workflow: WorkflowBoard) -> None:
     connection = external_agent(board)
     assert workflow.expired() == ()
     workflow.beat({connection.id: (LONG_AGO, 7, "wait"), "nobody": (LATER, 1, "")})
@@ -229,12 +229,12 @@ def test_a_connection_of_another_project_is_not_there(board: Blackboard, open_bo
 
 
 class TestStanding:
-    def test_nobody_was_there(self, board: Blackboard, workflow: WorkflowBoard) -> None:
+    def test_no_process_was_there(self, board: Blackboard, workflow: WorkflowBoard) -> None:
         session = begin(board)
         workflow.issue("c", session.run, "h", LATER)
         assert not workflow.standing(session.run).connected
 
-    def test_somebody_was_there_whether_or_not_it_has_left(self, board: Blackboard, workflow: WorkflowBoard) -> None:
+    def test_an_agent_was_there_whether_or_not_it_has_left(self, board: Blackboard, workflow: WorkflowBoard) -> None:
         session = begin(board)
         connection = sit_down(board, session)
         workflow.beat({connection.id: (LATER, 3, "execute_subtask")})
@@ -306,7 +306,7 @@ def test_an_instance_that_comes_after_the_work_was_verified_has_something_left_t
     assert workflow.snapshot(again.id).phase is Phase.COMPLETED
 
 
-def test_a_passkey_that_was_changed_while_somebody_came_with_it_connections_nobody(
+def test_a_passkey_that_was_changed_while_a_person_came_with_it_connections_no_one(
     board: Blackboard, workflow: WorkflowBoard
 ) -> None:
     connection = msgspec.structs.replace(external_agent(board), id="late")

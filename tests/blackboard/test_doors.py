@@ -57,7 +57,7 @@ def test_the_address_may_stand_in_the_settings(project: Project, postgres: Postg
     assert not (project.root / ".genba" / "genba.db").exists()
 
 
-def test_a_server_that_is_not_there_is_told_without_its_password(project: Project) -> None:
+def test_a_server_that_is_not_there_is_reported_without_its_password(project: Project) -> None:
     project.environment["GENBA_DATABASE_URL"] = "postgresql://me:hunter2@127.0.0.1:9/none?connect_timeout=2"
     done = project.genba("task", "list")
     assert done.code not in (0, 2)

@@ -27,7 +27,7 @@ def holder(board: Blackboard, tmp_path: Path) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-def test_whoever_has_time_asks_again_until_the_database_answers(board: Blackboard, holder: sqlite3.Connection) -> None:
+def test_with_time_the_call_repeats_until_the_database_answers(board: Blackboard, holder: sqlite3.Connection) -> None:
     asked: list[UnavailableError] = []
 
     def endure(error: UnavailableError) -> bool:
@@ -43,7 +43,7 @@ def test_whoever_has_time_asks_again_until_the_database_answers(board: Blackboar
     assert board.get(added.number).title == "a task"
 
 
-def test_whoever_must_leave_does_not_wait_any_longer(board: Blackboard, holder: sqlite3.Connection) -> None:
+def test_a_session_that_must_end_does_not_wait_any_longer(board: Blackboard, holder: sqlite3.Connection) -> None:
     board.store.endure = lambda _error: False
 
     with pytest.raises(UnavailableError, match="the blackboard is locked"):
@@ -51,7 +51,7 @@ def test_whoever_must_leave_does_not_wait_any_longer(board: Blackboard, holder: 
     assert holder.in_transaction
 
 
-def test_whoever_has_no_time_is_told_at_once(board: Blackboard, holder: sqlite3.Connection) -> None:
+def test_without_time_the_error_comes_at_once(board: Blackboard, holder: sqlite3.Connection) -> None:
     board.store.endure = lambda _error: True
     result = Blackboard(board.store.impatient())
 

@@ -64,7 +64,7 @@ def test_a_question_blocks_its_task_and_an_answer_lets_the_session_go_on(board: 
     assert board.get(session.task).status is TaskStatus.IN_PROGRESS
 
 
-def test_asking_again_asks_nothing_anew_even_after_the_answer(board: Blackboard, fleet: FleetBoard) -> None:
+def test_asking_again_creates_no_second_question_even_after_the_answer(board: Blackboard, fleet: FleetBoard) -> None:
     session = begin(fleet, add(board))
     asked = ask(fleet, session)
     before = everything(board)
@@ -108,7 +108,7 @@ def test_what_was_decided_or_never_asked_is_refused_clearly(board: Blackboard, f
         fleet.escalation(99)
 
 
-def test_of_two_who_answer_at_once_one_is_told(open_board: Callable[..., Blackboard]) -> None:
+def test_of_two_simultaneous_answers_one_is_refused(open_board: Callable[..., Blackboard]) -> None:
     one, two = FleetBoard(open_board()), FleetBoard(open_board())
     for _ in range(4):
         session = begin(one, add(one.board))
@@ -149,9 +149,7 @@ def test_work_in_review_is_taken_back_before_it_is_blocked(board: Blackboard, fl
     assert fleet.session(session.run).status == "waiting"
 
 
-def test_whoever_unblocks_or_cancels_a_task_by_hand_settles_the_question_with_it(
-    board: Blackboard, fleet: FleetBoard
-) -> None:
+def test_unblocking_or_cancelling_a_task_by_hand_settles_its_question(board: Blackboard, fleet: FleetBoard) -> None:
     first, second = (begin(fleet, add(board)) for _ in range(2))
     ask(fleet, first)
     ask(fleet, second)
@@ -221,7 +219,7 @@ def test_a_task_that_was_stopped_goes_on_when_a_person_says_so(board: Blackboard
     assert [one.status for one in fleet.escalations(open_only=False)] == ["approved", "approved"]
 
 
-def test_what_has_ended_asks_nobody(board: Blackboard, fleet: FleetBoard) -> None:
+def test_an_ended_task_asks_no_person(board: Blackboard, fleet: FleetBoard) -> None:
     task = add(board)
     board.change_status(task, StatusChange(to=TaskStatus.CANCELLED, actor=HUMAN))
     with pytest.raises(StateConflictError, match="nothing left to decide"):

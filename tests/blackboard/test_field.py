@@ -145,7 +145,7 @@ def test_a_person_who_opens_a_task_forgives_what_failed_before(board: Blackboard
     assert [session.attempt for session in fleet.field().sessions] == [1]
 
 
-def test_what_people_tell_the_fleet_is_seen_and_told_once(board: Blackboard, fleet: FleetBoard) -> None:
+def test_what_people_write_to_the_fleet_is_seen_and_reported_once(board: Blackboard, fleet: FleetBoard) -> None:
     task = add(board)
     for _ in range(2):
         fleet.pause_project(True, HUMAN)

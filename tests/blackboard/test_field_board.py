@@ -68,7 +68,7 @@ def at_rest(board: Blackboard, *numbers: int) -> None:
     FieldBoard(board).keep(Keeps(assessments=judged, commits={}, positions={"event": newest}))
 
 
-def test_what_rests_is_left_out_until_somebody_touches_it(board: Blackboard) -> None:
+def test_what_rests_is_left_out_until_it_changes(board: Blackboard) -> None:
     kept = FieldBoard(board)
     for title in ("Boil water", "Make tea", "Drink it"):
         add(board, title)
@@ -126,7 +126,7 @@ def numbers(ground: Ground) -> list[int]:
     return [task.number for task in ground.tasks.values()]
 
 
-def test_what_is_said_twice_stands_there_once(board: Blackboard) -> None:
+def test_repeated_text_is_kept_once(board: Blackboard) -> None:
     add(board, "Boil water")
     add(board, "Make tea")
     kept = FieldBoard(board)

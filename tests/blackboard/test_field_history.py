@@ -8,7 +8,7 @@ from genba.domain.tasks.task import StatusChange, TaskStatus
 from tests.blackboard.acting import HUMAN, add
 
 
-def test_changes_and_comments_of_people_are_told_and_what_genba_says_itself_is_not(board: Blackboard) -> None:
+def test_changes_and_comments_of_people_are_reported_and_those_of_genba_are_not(board: Blackboard) -> None:
     number = add(board, "Boil water")
     board.comment(number, "100 % please: now", HUMAN)
     board.comment(number, "by hand\n<!-- genba:facilitator -->", HUMAN)

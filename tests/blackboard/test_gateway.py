@@ -47,7 +47,7 @@ def refusal_of(board: Blackboard, act: Callable[[], object]) -> GenbaError:
     return caught.value
 
 
-def test_a_task_walks_from_open_to_done_and_each_step_is_told(board: Blackboard) -> None:
+def test_a_task_walks_from_open_to_done_and_each_step_is_reported(board: Blackboard) -> None:
     number = add(board)
     done = complete(board, number)
 
@@ -64,7 +64,7 @@ def test_a_task_walks_from_open_to_done_and_each_step_is_told(board: Blackboard)
     assert steps[-1].actor == ORCHESTRATOR
 
 
-def test_nobody_changes_a_status_without_a_name(board: Blackboard) -> None:
+def test_a_status_change_needs_a_name(board: Blackboard) -> None:
     number = add(board)
     nobody = StatusChange(to=TaskStatus.CANCELLED, actor=Actor(ActorKind.HUMAN, "  "))
     error = refusal_of(board, lambda: board.change_status(number, nobody))
@@ -78,7 +78,7 @@ def test_the_table_says_who_may_do_what(board: Blackboard) -> None:
     assert error.exit_code == 5
 
 
-def test_a_status_that_is_reached_already_is_told(board: Blackboard) -> None:
+def test_a_status_that_is_reached_already_is_reported(board: Blackboard) -> None:
     number = add(board)
     error = refusal_of(board, lambda: open_(board, number))
     assert error.message == "task #1: it is open already"
@@ -179,7 +179,7 @@ def test_a_person_s_review_is_not_done_by_an_agent(board: Blackboard) -> None:
     assert finish(board, by_agent).status is TaskStatus.DONE
 
 
-def test_work_that_was_sent_back_is_approved_anew(board: Blackboard) -> None:
+def test_work_that_was_sent_back_is_approved_again(board: Blackboard) -> None:
     number = board.add(TaskDraft(title="Careful", requires_review=True), HUMAN).number
     review(board, number)
     board.approve(number, "c1", HUMAN)
@@ -210,7 +210,7 @@ def test_a_parent_is_done_when_its_parts_have_ended_and_one_of_them_is_done(boar
     assert finish(board, parent).status is TaskStatus.DONE
 
 
-def test_whoever_blocks_a_task_says_why(board: Blackboard) -> None:
+def test_blocking_a_task_needs_a_reason(board: Blackboard) -> None:
     number = add(board)
     refusal_of(board, lambda: block(board, number, None))
     refusal_of(board, lambda: block(board, number, Blocker(BlockerKind.RESOURCE, " ")))

@@ -104,7 +104,7 @@ def test_what_cannot_be_sent_is_refused(board: Blackboard, workflow: WorkflowBoa
     assert workflow.messages(external_agent(board).id) == ()
 
 
-def test_whoever_floods_a_task_is_told_so(board: Blackboard, workflow: WorkflowBoard) -> None:
+def test_an_agent_that_floods_a_task_is_warned(board: Blackboard, workflow: WorkflowBoard) -> None:
     _, connection = at_work(board)
     other = add(board)
     for at in range(200):

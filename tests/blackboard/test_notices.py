@@ -79,7 +79,7 @@ def office(board: Blackboard) -> Office:
     return Office(board)
 
 
-def test_what_waits_for_a_person_is_told_once(office: Office) -> None:
+def test_what_waits_for_a_person_is_notified_once(office: Office) -> None:
     channel = MemoryChannel()
     assert office.send(channel) == 0
     task = office.ask()
@@ -101,7 +101,7 @@ def test_the_kinds_that_can_be_named_are_those_that_there_are() -> None:
     assert set(NotifySettings().kinds) == set(EscalationKind)
 
 
-def test_each_channel_is_told_and_what_one_lacks_does_not_hold_the_other_back(office: Office) -> None:
+def test_each_channel_is_notified_and_a_broken_one_does_not_delay_the_other(office: Office) -> None:
     office.ask()
     slow, quick = MemoryChannel(RemoteUnavailable("no")), MemoryChannel()
     notifier = office.notifier()
@@ -116,7 +116,7 @@ def test_a_process_without_a_channel_writes_nothing_down(office: Office) -> None
     assert office.statuses() == []
 
 
-def test_what_was_decided_before_anybody_was_told_is_not_told(office: Office) -> None:
+def test_what_was_decided_before_its_notification_is_not_notified(office: Office) -> None:
     task = office.ask()
     office.send(MemoryChannel(RemoteUnavailable("no")))
     office.fleet.answer(task, "red", HUMAN)
@@ -170,14 +170,14 @@ def test_what_is_refused_is_given_up_at_once_and_can_be_tried_again_by_hand(offi
     assert office.send(channel) == 1
 
 
-def test_a_fault_that_nobody_foresaw_tells_none_of_its_words(office: Office) -> None:
+def test_an_unexpected_error_shows_none_of_its_text(office: Office) -> None:
     office.ask()
     office.send(MemoryChannel(ValueError("https://hooks.example/secret")))
     (entry,) = office.notices.newest()
     assert (entry.status, entry.error) == ("failed", "what nobody foresaw: ValueError")
 
 
-def test_a_reminder_follows_while_nobody_decides(office: Office) -> None:
+def test_a_reminder_follows_while_a_decision_is_missing(office: Office) -> None:
     task = office.ask()
     channel = MemoryChannel()
     counts = []
@@ -192,7 +192,7 @@ def test_a_reminder_follows_while_nobody_decides(office: Office) -> None:
     assert office.send(channel, hours=2) == 0
 
 
-def test_only_the_kinds_that_are_named_are_told(office: Office) -> None:
+def test_only_the_kinds_that_are_named_are_reported(office: Office) -> None:
     office.ask()
     office.ask(kind=EscalationKind.BUDGET, question="the day is used up")
     channel = MemoryChannel()
@@ -224,7 +224,7 @@ def test_many_who_send_at_once_send_each_notice_once(office: Office) -> None:
     assert len(channel.keys) == len(set(channel.keys)) == 12
 
 
-def test_what_somebody_who_is_alive_sends_is_nobody_elses(office: Office) -> None:
+def test_the_entries_of_a_living_sender_are_taken_by_no_other(office: Office) -> None:
     office.ask()
     office.notices.record(("webhook",), ("question",))
     held = office.notices.claim("somewhere else", "webhook")
@@ -238,7 +238,7 @@ def test_what_somebody_who_is_alive_sends_is_nobody_elses(office: Office) -> Non
     assert office.statuses() == ["sent"]
 
 
-def test_a_clock_that_is_set_back_keeps_nobody_waiting(office: Office) -> None:
+def test_a_clock_that_is_set_back_delays_no_process(office: Office) -> None:
     office.ask()
     office.send(MemoryChannel(RemoteUnavailable("no")))
     office.notices.record(("webhook",), ("question",))
@@ -246,7 +246,7 @@ def test_a_clock_that_is_set_back_keeps_nobody_waiting(office: Office) -> None:
     assert office.send(MemoryChannel()) == 1
 
 
-async def test_whoever_is_stopped_sends_what_is_due_in_the_end(office: Office) -> None:
+async def test_a_stopped_sender_sends_what_is_due(office: Office) -> None:
     channel = MemoryChannel()
     stop = asyncio.Event()
     running = asyncio.ensure_future(office.notifier(channel).run(stop))
@@ -256,7 +256,7 @@ async def test_whoever_is_stopped_sends_what_is_due_in_the_end(office: Office) -
     assert len(channel.keys) == 1
 
 
-async def test_whoever_is_stopped_does_not_wait_for_a_channel_that_hangs(office: Office) -> None:
+async def test_a_stop_does_not_wait_for_a_channel_that_hangs(office: Office) -> None:
     begun, stop = asyncio.Event(), asyncio.Event()
 
     class Hangs:

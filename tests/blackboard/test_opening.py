@@ -199,7 +199,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) ->
     assert path.read_text() == "Dear diary, " * 200
 
 
-def test_a_place_where_nothing_can_be_made_is_told(tmp_path: Path) -> None:
+def test_a_place_where_nothing_can_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     (tmp_path / "folder").mkdir()
     for place in (tmp_path / "file" / "board.db", tmp_path / "folder"):
@@ -210,7 +210,7 @@ def test_a_place_where_nothing_can_be_made_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(StateConflictError, match="cannot be made"):
         Blackboard.open(str(tmp_path / "board.db"), "x")
@@ -236,7 +236,7 @@ def test_an_address_that_is_none_is_refused_and_tells_no_password(bad: str) -> N
     assert "secret" not in caught.value.message
 
 
-def test_a_server_that_is_not_there_is_told_without_the_password(tmp_path: Path) -> None:
+def test_a_server_that_is_not_there_is_reported_without_the_password(tmp_path: Path) -> None:
     with pytest.raises(StateConflictError, match="cannot be reached") as caught:
         Blackboard.open(f"postgresql://ada:secret@/x?host={tmp_path}", "x")
     assert "secret" not in caught.value.message
@@ -261,7 +261,7 @@ def test_without_its_driver_postgresql_says_what_to_install(tmp_path: Path, envi
     assert done.stdout == "pip install 'genba[postgres]'\n"
 
 
-def test_a_locked_file_is_told_and_nothing_changes(tmp_path: Path) -> None:
+def test_a_locked_file_is_reported_and_nothing_changes(tmp_path: Path) -> None:
     path = str(tmp_path / "board.db")
     with Blackboard.open(path, "x", busy_seconds=0.05) as board:
         number = add(board)
@@ -278,7 +278,7 @@ def test_a_locked_file_is_told_and_nothing_changes(tmp_path: Path) -> None:
         assert board.edit(number, TaskEdit(title="New"), HUMAN).title == "New"
 
 
-def test_a_locked_row_is_told_and_nothing_changes(postgres: Postgres) -> None:
+def test_a_locked_row_is_reported_and_nothing_changes(postgres: Postgres) -> None:
     address = postgres.database()
     with Blackboard.open(address, "x", busy_seconds=0.05) as board:
         number = add(board)
@@ -291,7 +291,7 @@ def test_a_locked_row_is_told_and_nothing_changes(postgres: Postgres) -> None:
         assert board.get(number).version == 1
 
 
-def test_a_full_disk_is_told_as_what_it_is(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_as_what_it_is(tmp_path: Path) -> None:
     with Blackboard.open(str(tmp_path / "board.db"), "x") as board:
         number = add(board)
         board.store.engine.dispose()
@@ -319,7 +319,7 @@ def test_a_connection_that_was_lost_is_made_again(postgres: Postgres) -> None:
 
 
 @pytest.mark.parametrize("how", ["write", "write_with"])
-def test_a_connection_that_was_lost_in_the_middle_of_many_rows_is_made_again_and_nobody_is_shown_how(
+def test_a_connection_lost_in_the_middle_of_many_rows_is_reopened_without_a_trace_for_users(
     postgres: Postgres, caplog: pytest.LogCaptureFixture, how: str
 ) -> None:
     cut = Statement("SELECT pg_terminate_backend(pg_backend_pid()), :number")

@@ -138,7 +138,7 @@ def test_a_deed_belongs_to_the_task_of_its_issue_where_there_is_one(board: Black
 # ── order ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_deeds_are_sent_in_the_order_in_which_they_were_recorded(desk: Desk) -> None:
+async def test_effects_are_sent_in_the_order_in_which_they_were_recorded(desk: Desk) -> None:
     changes = MemoryChanges(issues=(1, 2))
     for number, issue in enumerate((1, 2, 1, 2, 1), 1):
         desk.comment(f"c{number}", issue)
@@ -243,7 +243,7 @@ async def test_a_deed_that_always_breaks_keeps_no_other_lane_from_going_on(desk:
     assert result.why == "502 Bad Gateway"
 
 
-async def test_what_nobody_foresaw_fails_without_its_words(desk: Desk) -> None:
+async def test_an_unexpected_error_fails_without_its_text(desk: Desk) -> None:
     changes = MemoryChanges()
     changes.faults.append(Fault(error=ValueError("token ghp_abc")))
     number = desk.comment("c1")
@@ -253,7 +253,7 @@ async def test_what_nobody_foresaw_fails_without_its_words(desk: Desk) -> None:
     assert entry.error == "what nobody foresaw: ValueError"
 
 
-async def test_somebody_who_is_cut_off_in_the_middle_leaves_it_to_be_looked_for(desk: Desk) -> None:
+async def test_a_sender_cut_off_in_the_middle_leaves_the_effect_to_be_looked_for(desk: Desk) -> None:
     begun = asyncio.Event()
 
     class Hanging(MemoryChanges):
@@ -278,9 +278,7 @@ async def test_somebody_who_is_cut_off_in_the_middle_leaves_it_to_be_looked_for(
     assert result.sent[0].receipt.existed
 
 
-async def test_somebody_who_is_cut_off_before_anything_is_sent_gives_the_lease_back(
-    board: Blackboard, desk: Desk
-) -> None:
+async def test_a_sender_cut_off_before_anything_is_sent_returns_the_lease(board: Blackboard, desk: Desk) -> None:
     waiting = asyncio.Event()
     loop = asyncio.get_running_loop()
     go_on = threading.Event()
@@ -365,7 +363,7 @@ async def test_a_deed_of_several_requests_counts_as_many(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("hours", [-30, -1, 1, 30])
-async def test_a_clock_that_is_set_makes_nobody_wait_for_ever_and_doubles_nothing(desk: Desk, hours: int) -> None:
+async def test_a_clock_that_is_set_causes_no_endless_wait_and_doubles_nothing(desk: Desk, hours: int) -> None:
     changes = MemoryChanges()
     changes.faults.append(Fault(error=RateLimited("slow down", retry_after=600)))
     for number in range(12):
@@ -393,7 +391,7 @@ async def test_patience_is_the_most_that_is_waited(desk: Desk) -> None:
 # ── limits, outages, credentials ─────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_rate_limit_keeps_everything_waiting_until_its_time_whoever_asks(desk: Desk) -> None:
+async def test_a_rate_limit_delays_every_caller_until_its_time(desk: Desk) -> None:
     changes = MemoryChanges(issues=(1, 2))
     changes.faults.append(Fault(error=RateLimited("slow down", retry_after=900)))
     first = desk.comment("c1")
@@ -409,7 +407,7 @@ async def test_a_rate_limit_keeps_everything_waiting_until_its_time_whoever_asks
     assert desk.clock.elapsed() - desk.begun >= 900
 
 
-async def test_credentials_that_are_not_taken_lose_nothing_and_are_said(desk: Desk) -> None:
+async def test_credentials_that_are_rejected_lose_nothing_and_are_reported(desk: Desk) -> None:
     changes = MemoryChanges()
     changes.faults.append(Fault(error=AccessRefusedError("GitHub does not take the token")))
     desk.comment("c1")
@@ -436,7 +434,7 @@ async def test_what_alone_is_not_allowed_keeps_nothing_else_from_being_sent(desk
     assert changes.keys == ["c3", "c1", "c2"]
 
 
-async def test_who_waits_for_what_is_not_allowed_is_told_at_once(desk: Desk) -> None:
+async def test_waiting_for_something_forbidden_fails_at_once(desk: Desk) -> None:
     changes = MemoryChanges()
     changes.faults.append(Fault(error=NotAllowedError("the token may not do this")))
     desk.comment("c1")
@@ -468,7 +466,7 @@ async def test_two_who_send_at_once_send_each_deed_once_and_one_at_a_time(desk: 
     assert sum(len(result.sent) for result in results) == 12
 
 
-def test_the_lease_of_somebody_elsewhere_lasts_until_its_time_and_not_longer(desk: Desk) -> None:
+def test_the_lease_of_another_host_lasts_until_its_time_and_not_longer(desk: Desk) -> None:
     desk.comment("c1")
     desk.comment("c2", 2)
     pace = Pace()

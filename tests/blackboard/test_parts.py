@@ -95,9 +95,7 @@ def test_of_two_who_start_the_same_task_at_once_one_wins(open_board: Opening) ->
 
 
 @pytest.mark.parametrize("at", ["before the enqueue", "after the enqueue"])
-def test_whoever_is_killed_between_the_row_and_its_enqueue_leaves_neither(
-    open_board: Opening, address: str, at: str
-) -> None:
+def test_a_death_between_the_row_and_its_enqueue_leaves_neither(open_board: Opening, address: str, at: str) -> None:
     board = open_board()
     make_queue(board)
     task = add(board)
@@ -434,7 +432,7 @@ def test_work_that_leaves_the_merge_queue_and_is_looked_at_again_counts_as_a_rou
     assert fleet.continue_(go_on(suspended), executor="here").rounds == 0
 
 
-def test_a_task_in_review_that_nobody_brings_home_is_open_again(board: Blackboard, fleet: FleetBoard) -> None:
+def test_a_task_in_review_without_a_merge_entry_is_reopened(board: Blackboard, fleet: FleetBoard) -> None:
     session = in_review(board, fleet)
     entry = fleet.enqueue_merge(MergeEntry(task=session.task, run=session.run, branch="b", commit="c1", target="main"))
     with pytest.raises(StateConflictError, match="works on it"):

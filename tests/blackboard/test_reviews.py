@@ -70,7 +70,7 @@ def test_findings_are_kept_and_the_work_goes_back(board: Blackboard, fleet: Flee
     check_laws(board)
 
 
-def test_nobody_reviews_their_own_work(board: Blackboard, fleet: FleetBoard) -> None:
+def test_no_agent_reviews_its_own_work(board: Blackboard, fleet: FleetBoard) -> None:
     session = in_review(board, fleet)
     before = everything(board)
     with pytest.raises(StateConflictError, match="nobody reviews their own work"):

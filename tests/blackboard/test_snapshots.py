@@ -188,7 +188,7 @@ def test_the_verdict_on_the_step_in_progress_comes_before_that_on_the_task(
     assert after.task == session.task
 
 
-def test_what_another_run_was_told_is_not_shown(board: Blackboard, workflow: WorkflowBoard, fleet: FleetBoard) -> None:
+def test_the_prompt_of_another_run_is_not_shown(board: Blackboard, workflow: WorkflowBoard, fleet: FleetBoard) -> None:
     session, _ = at_work(board)
     board.record_verification(session.task, session.run, red("c1"))
     fail(fleet, session)
@@ -197,7 +197,7 @@ def test_what_another_run_was_told_is_not_shown(board: Blackboard, workflow: Wor
     assert (seen.evidence, seen.reworks) == (None, 0)
 
 
-def test_a_verdict_of_another_version_is_told_in_plain_words(board: Blackboard, workflow: WorkflowBoard) -> None:
+def test_a_verdict_of_another_version_is_reported_in_plain_words(board: Blackboard, workflow: WorkflowBoard) -> None:
     session, connection = at_work(board)
     board.record_verification(session.task, session.run, red("c1"))
     raw = board.store.engine.raw_connection()
@@ -316,7 +316,7 @@ def take_over(board: Blackboard, task: int) -> None:
         (take_over, ExitReason.TAKEN),
     ],
 )
-def test_whoever_must_stop_is_told_why(
+def test_a_stop_names_its_reason(
     board: Blackboard, workflow: WorkflowBoard, happens: Callable[[Blackboard, int], None], reason: ExitReason
 ) -> None:
     session, connection = at_work(board, task=add(board, "Part", add(board)))

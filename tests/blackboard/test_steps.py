@@ -180,7 +180,7 @@ def test_a_manager_answers_the_question_of_a_part_by_giving_it_back(
     assert fleet.session(asking.run).waits_for is WaitsFor.ANSWER
 
 
-def test_another_agent_begins_anew_and_what_failed_before_counts_no_more(
+def test_another_agent_begins_again_and_earlier_failures_do_not_count(
     board: Blackboard, workflow: WorkflowBoard, fleet: FleetBoard
 ) -> None:
     session, part = managed(board, workflow)
@@ -237,7 +237,7 @@ def test_a_manager_gives_the_matter_to_a_person_whatever_the_part_waits_in(
     assert sum(event.data.get("by") == session.run for event in board.events(part)) == 1
 
 
-def test_a_part_that_nobody_has_begun_waits_for_the_person_too(
+def test_a_subtask_that_has_not_begun_waits_for_the_person_too(
     board: Blackboard, workflow: WorkflowBoard, fleet: FleetBoard
 ) -> None:
     session, part = managed(board, workflow)
@@ -248,9 +248,7 @@ def test_a_part_that_nobody_has_begun_waits_for_the_person_too(
     assert statuses(board, part) == ["open"]
 
 
-def test_whoever_does_not_go_by_the_plan_of_another_is_not_held_up_by_it(
-    board: Blackboard, workflow: WorkflowBoard
-) -> None:
+def test_an_agent_with_another_plan_is_not_delayed(board: Blackboard, workflow: WorkflowBoard) -> None:
     session, one, two = planned(board, workflow)
     workflow.start_step(session.task, one, run=session.run, actor=WORKER)
     fail(FleetBoard(board), session)
@@ -264,7 +262,7 @@ def test_whoever_does_not_go_by_the_plan_of_another_is_not_held_up_by_it(
     assert finish(board, session.task).status is TaskStatus.DONE
 
 
-def test_whoever_asks_what_is_next_goes_by_the_plan_that_is_there(board: Blackboard, workflow: WorkflowBoard) -> None:
+def test_the_next_action_follows_the_existing_plan(board: Blackboard, workflow: WorkflowBoard) -> None:
     session, one, two = planned(board, workflow)
     board.record_verification(session.task, session.run, a_verification("c1"))
     to_review = StatusChange(to=TaskStatus.REVIEW, actor=ORCHESTRATOR, commit="c1", session=session.run)

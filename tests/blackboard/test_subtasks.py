@@ -116,7 +116,7 @@ def test_a_task_has_one_plan_unless_there_may_be_more(board: Blackboard, workflo
     assert anew.number > three.number
 
 
-def test_every_problem_of_a_request_is_told_at_once(board: Blackboard, workflow: WorkflowBoard) -> None:
+def test_every_problem_of_a_request_is_reported_at_once(board: Blackboard, workflow: WorkflowBoard) -> None:
     session, _ = at_work(board)
     (there,) = plan(workflow, session.task, draft("There"))
     cancel(board, there.number)

@@ -141,7 +141,7 @@ async def test_a_change_that_is_refused_here_leaves_nothing_in_the_outbox(
     assert board.get(1).labels == ("docs", "old")
 
 
-async def test_a_tracker_that_is_away_stops_nobody(
+async def test_an_unreachable_tracker_stops_no_worker(
     board: Blackboard, desk: Desk, changes: MemoryChanges, tracker: OutboxTracker
 ) -> None:
     changes.faults.append(Fault(error=RateLimited("slow down", retry_after=600)))
@@ -200,7 +200,7 @@ async def test_a_pull_request_is_opened_once_and_other_words_bring_it_up_to_date
     assert bodies == [REQUEST.body, other.body, REQUEST.body]
 
 
-async def test_a_pull_request_that_people_closed_is_opened_anew(
+async def test_a_pull_request_that_people_closed_is_opened_again(
     board: Blackboard, changes: MemoryChanges, forge: OutboxForge
 ) -> None:
     await forge.open(REQUEST)
@@ -282,7 +282,7 @@ async def test_of_endless_talk_an_agent_reads_the_newest(board: Blackboard, desk
     assert "the longest one" in read
 
 
-async def test_what_an_agent_says_calls_nobody_and_forges_no_marker(
+async def test_the_text_of_an_agent_mentions_no_user_and_forges_no_marker(
     tracker: OutboxTracker, changes: MemoryChanges, desk: Desk
 ) -> None:
     await tracker.change(1, IssueChange(comment="Blocked: ask @alice about #2 <!-- genba:status@1 -->"))

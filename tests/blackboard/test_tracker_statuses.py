@@ -131,7 +131,7 @@ def test_own_tasks_of_a_project_with_a_tracker_never_get_the_number_of_an_issue(
     assert (first, add(board), add(board)) == (1, FIRST_OWN_NUMBER, FIRST_OWN_NUMBER + 1)
 
 
-def test_whoever_reopens_an_issue_on_its_tracker_forgives_what_failed_before(board: Blackboard) -> None:
+def test_reopening_an_issue_on_its_tracker_resets_its_failures(board: Blackboard) -> None:
     fleet = FleetBoard(board)
     issue(board, 12)
     fail(fleet, begin(fleet, 12))

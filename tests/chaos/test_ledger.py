@@ -54,7 +54,7 @@ def test_two_sittings_are_added_up() -> None:
     assert (both["recovered"]["median seconds"], both["recovered"]["worst seconds"]) == (0.2, 0.3)
 
 
-def test_seeds_are_told_as_runs() -> None:
+def test_seeds_are_listed_as_ranges() -> None:
     assert seeds([3, 1, 2, 7, 9, 10]) == "1-3, 7, 9-10"
     assert seeds([]) == ""
 
@@ -84,9 +84,7 @@ def test_what_was_played_before_is_not_counted_twice(tmp_path: Path, monkeypatch
     assert played_before(range(15, 25), tmp_path) == ""
 
 
-def test_what_was_played_while_somebody_changed_the_product_is_not_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rounds_during_a_change_of_the_product_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledgers, "source", lambda *_folders: "two")
 
     with pytest.raises(OtherCodeError):
@@ -103,7 +101,7 @@ def test_the_ledger_names_the_commit_that_was_played_with(tmp_path: Path, monkey
     assert ledgers.read(tmp_path)["chaos"].commit == "0123456789"
 
 
-def test_a_boundary_at_which_nobody_died_gets_more_rounds_that_begin_with_it() -> None:
+def test_a_boundary_without_a_death_gets_more_rounds_that_begin_with_it() -> None:
     each, gone = ("sqlite", "postgres"), ("postgres", boundaries()[7])
     played = [
         Outcome(Order(1, 60, "somewhere" if name == "postgres" else ""), Played(died_at=[at]), [], 0, [])

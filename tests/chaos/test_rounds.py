@@ -39,7 +39,7 @@ def test_whatever_happens_in_a_round_every_task_has_its_right_end(
     assert drawn & CERTAIN <= {*outcome.played.happened, *outcome.left_out}
 
 
-def test_an_error_that_nobody_foresaw_is_a_finding_whoever_met_it(tmp_path: Path) -> None:
+def test_an_unexpected_error_is_a_finding_in_every_log(tmp_path: Path) -> None:
     message = (
         "error: KeyError: 'x'\nhint: run it again with GENBA_DEBUG=1 in the environment to see where it happened\n"
     )
@@ -83,7 +83,7 @@ def test_the_short_form_has_every_kind_of_trouble_in_store() -> None:
     assert {part.kind for part in plan(SEEDS["sqlite"][0], TASKS).parts} == {*PartKind}
 
 
-def test_every_boundary_that_a_quiet_round_passes_is_one_at_which_somebody_dies(tmp_path: Path) -> None:
+def test_every_boundary_that_a_quiet_round_passes_has_a_death(tmp_path: Path) -> None:
     ground = Ground(tmp_path, plan(SEEDS["sqlite"][0], TASKS))
     ground.make(begin(tmp_path))
     words = [sys.executable, "-m", "tests.chaos.mortal", "nowhere", "4", str(tmp_path / "record")]

@@ -69,7 +69,7 @@ def test_the_words_about_a_value_stand_in_one_line(project: Project) -> None:
     assert "\x1b" not in lines[2]
 
 
-def test_nothing_is_made_and_nothing_is_said_where_there_is_nothing(project: Project, tmp_path: Path) -> None:
+def test_nothing_is_created_or_reported_where_there_is_nothing(project: Project, tmp_path: Path) -> None:
     before = sorted(project.root.rglob("*"))
     outside = {"cwd": str(tmp_path), "GIT_CEILING_DIRECTORIES": str(tmp_path)}
     for line in ("genba answer ", "genba logs ", "genba nosuch ", "genba run nosuch --is"):
@@ -109,7 +109,7 @@ def test_the_names_that_are_known_by_heart_are_those_that_are_there() -> None:
         assert command is not None, words
 
 
-def test_a_name_that_says_something_to_a_shell_is_not_told(project: Project) -> None:
+def test_a_name_with_shell_characters_is_not_shown(project: Project) -> None:
     project.agent("worker")
     for name in ("$(touch x)", "a;b", "a b", "`x`", "a\nb", "-x", "a'b", "a&b", "a,b", "~x", "*"):
         shutil.copytree(project.root / ".agent" / "worker", project.root / ".agent" / name)

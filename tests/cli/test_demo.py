@@ -22,7 +22,7 @@ TOLD = [
 ]
 
 
-def test_the_story_is_told_and_goes_on_with_the_answer(project: Project, tmp_path: Path) -> None:
+def test_the_story_happens_as_described_and_goes_on_with_the_answer(project: Project, tmp_path: Path) -> None:
     home = tmp_path / "demo"
     done = project.genba("demo", "--folder", str(home), check=0)
 
@@ -82,7 +82,7 @@ def test_a_real_agent_that_cannot_work_is_refused_before_anything_is_made(
     assert not home.exists()
 
 
-def test_an_agent_without_a_key_is_told_which_one(project: Project, tmp_path: Path) -> None:
+def test_an_agent_without_a_key_learns_which_one(project: Project, tmp_path: Path) -> None:
     tools = tmp_path / "bin"
     tools.mkdir()
     (tools / "codex").write_text("#!/bin/sh\necho codex-cli 1.2.3\n")
@@ -101,7 +101,7 @@ def story(**more: object) -> Story:
     return Story(folder="/x", tasks=(result,), **{**facts, **more})  # type: ignore[arg-type]
 
 
-def test_figures_that_are_bad_are_told_as_they_are() -> None:
+def test_bad_figures_are_shown_as_they_are() -> None:
     bad = story(false_done=2, commits_lost=1, green=1)
     lines = list(story_lines(bad, {}))
     assert lines[0] == " #1 Tea  ● done      builder  1 iteration   goals 2/3  merged aaaaaaa"

@@ -17,7 +17,7 @@ def machine(project: Project, tmp_path: Path) -> Machine:
     return made
 
 
-def test_goals_that_nobody_could_check_here_are_told_with_their_remedy(machine: Machine, project: Project) -> None:
+def test_goals_that_cannot_be_checked_here_are_reported_with_a_remedy(machine: Machine, project: Project) -> None:
     project.write(".genba/config.yaml", "dod: [{tests_pass: go test ./...}, lint_passes, no_secrets]\n")
 
     found = machine.findings()
@@ -29,7 +29,7 @@ def test_goals_that_nobody_could_check_here_are_told_with_their_remedy(machine: 
     assert "no_secrets" not in found
 
 
-def test_who_git_does_not_know_is_told(machine: Machine, project: Project) -> None:
+def test_a_user_without_a_git_identity_is_reported(machine: Machine, project: Project) -> None:
     assert "identity" not in machine.findings()
     project.git("config", "--unset-all", "user.email")
     found = machine.findings()["identity"]
@@ -72,21 +72,21 @@ def test_a_look_tells_whether_a_command_can_be_run(tmp_path: Path, command: str,
     assert in_the_way(command, tmp_path, os.environ["PATH"]) == problem
 
 
-def test_a_remedy_is_only_told_where_it_is_known() -> None:
+def test_a_remedy_is_only_reported_where_it_is_known() -> None:
     assert remedy("python3 has no module pytest") == "pip install pytest"
     assert remedy("python3 has no module own_things") == ""
     assert remedy("cargo is not installed") == "apt-get install cargo"
     assert remedy("nosuch is not installed") == ""
 
 
-def test_who_has_a_command_as_an_agent_is_not_told_to_install_one(machine: Machine, project: Project) -> None:
+def test_a_command_as_an_agent_needs_no_installed_one(machine: Machine, project: Project) -> None:
     project.git("config", "user.email", "you@example.org")
     assert "hint: install an agent" in machine.doctor().err
     project.write(".genba/config.yaml", "agents: {iterator: {adapter: {type: custom, command: cat}}}\n")
     assert "hint: genba agent check   then  genba run iterator --issue NUMBER" in machine.doctor().err
 
 
-def test_a_proxy_of_the_environment_is_named_and_said_to_be_unused(project: Project) -> None:
+def test_a_proxy_of_the_environment_is_named_and_reported_as_unused(project: Project) -> None:
     def row(**environment: str) -> dict[str, str]:
         project.environment |= environment
         found = project.genba("doctor", "--json").json["findings"]

@@ -82,7 +82,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_mistake_is_told_with_a_hint(project: Project, name: str) -> None:
+def test_a_mistake_is_reported_with_a_hint(project: Project, name: str) -> None:
     done = project.genba(*WRONG[name], check=None)
     assert done.code != 0
     assert re.search(r"^hint: .*\S", done.err, re.MULTILINE), done.err

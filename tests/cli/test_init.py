@@ -73,7 +73,7 @@ def test_each_kind_of_repository_is_held_to_its_own_commands(project: Project, t
     assert founded["left_out"] == []
 
 
-def test_a_command_that_cannot_be_run_here_is_left_out_and_told(project: Project, tmp_path: Path) -> None:
+def test_a_command_that_cannot_be_run_here_is_left_out_and_reported(project: Project, tmp_path: Path) -> None:
     project.write("go.mod", "module x\n")
     done = project.genba("init", check=0, PATH=tools(tmp_path / "bin"))
 
@@ -141,7 +141,7 @@ def test_a_login_is_used_where_there_is_no_key(project: Project, tmp_path: Path)
 
 
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 1)])
-def test_in_a_terminal_the_file_is_shown_and_somebody_is_asked(project: Project, answer: str, code: int) -> None:
+def test_in_a_terminal_the_file_is_shown_and_the_user_is_asked(project: Project, answer: str, code: int) -> None:
     words = ["script", "-qec", f"{GENBA} init --adapter codex", "/dev/null"]
     done = subprocess.run(
         words,
@@ -159,7 +159,7 @@ def test_in_a_terminal_the_file_is_shown_and_somebody_is_asked(project: Project,
     assert (project.root / ".genba" / "config.yaml").exists() == (code == 0)
 
 
-def test_yes_asks_nobody(project: Project) -> None:
+def test_yes_asks_no_question(project: Project) -> None:
     words = ["script", "-qec", f"{GENBA} init --yes", "/dev/null"]
     environment = {**ordinary_environment(), **project.environment}
     done = subprocess.run(
@@ -208,7 +208,7 @@ def test_the_test_files_are_read_before_a_runner_is_proposed(
         assert verdict_of(project)[""] == "error"
 
 
-def test_a_proposal_that_runs_no_test_is_told_and_passes_nothing(project: Project) -> None:
+def test_a_proposal_that_runs_no_test_is_reported_and_passes_nothing(project: Project) -> None:
     project.write("tests/test_it.py", PYTEST_STYLE)
     project.write("Makefile", "test:\n\tpython3 -m unittest discover\n")
     project.commit("Tests that this command does not find")
@@ -222,7 +222,7 @@ def test_a_proposal_that_runs_no_test_is_told_and_passes_nothing(project: Projec
     assert (verdict["tests_pass"], verdict[""]) == ("error", "error")
 
 
-def test_tests_that_fail_on_the_newest_commit_are_told(project: Project) -> None:
+def test_tests_that_fail_on_the_newest_commit_are_reported(project: Project) -> None:
     project.write("Makefile", "test:\n\t@echo '2 passed, 1 failed in 0.01s'; false\n")
     project.commit("Red tests")
     done = project.genba("init", "--adapter", "scripted", check=0)
@@ -232,14 +232,14 @@ def test_tests_that_fail_on_the_newest_commit_are_told(project: Project) -> None
     assert yaml.safe_load(project.read(".genba/config.yaml"))["dod"] == ["tests_pass", "no_secrets"]
 
 
-def test_a_command_without_a_count_is_said_to_be_judged_by_its_exit_code(project: Project) -> None:
+def test_a_command_without_a_count_is_reported_as_judged_by_its_exit_code(project: Project) -> None:
     project.write("Makefile", "test:\n\ttrue\n")
     project.commit("Silent tests")
     assert "exit code only" in project.genba("init", "--adapter", "scripted", check=0).err
 
 
 @pytest.mark.parametrize("option", ["--no-run", "--dry-run"])
-def test_whoever_does_not_want_it_has_nothing_run(project: Project, tmp_path: Path, option: str) -> None:
+def test_without_consent_nothing_runs(project: Project, tmp_path: Path, option: str) -> None:
     project.write("Makefile", f"test:\n\ttouch {tmp_path}/it-ran\n")
     project.commit("Tests")
     done = project.genba("init", "--adapter", "scripted", option, check=0)

@@ -48,7 +48,7 @@ def test_at_a_terminal_it_says_what_is_done_now_and_leaves_nothing(monkeypatch: 
         screen.close()
 
 
-def test_where_nobody_watches_quick_work_is_not_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_terminal_quick_work_is_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     heard = io.StringIO()
     monkeypatch.setattr(sys, "stderr", heard)
     with Progress("counting") as progress:
@@ -56,7 +56,7 @@ def test_where_nobody_watches_quick_work_is_not_told_of(monkeypatch: pytest.Monk
     assert heard.getvalue() == "one is done\n"
 
 
-def test_who_asks_for_json_is_told_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_json_no_hint_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     heard = io.StringIO()
     monkeypatch.setattr(sys, "stderr", heard)
     before = threading.active_count()

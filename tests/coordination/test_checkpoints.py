@@ -68,14 +68,14 @@ def test_an_error_of_another_room_is_raised_as_the_nearest_that_everybody_knows(
         (ValueError("\udc80\0"), "ValueError: ?�"),
     ],
 )
-def test_what_nobody_foresaw_is_told_in_one_line(error: Exception, message: str) -> None:
+def test_an_unexpected_error_is_reported_in_one_line(error: Exception, message: str) -> None:
     again = raised(checkpoints.write_error(error))
 
     assert type(again) is UnexpectedError
     assert again.message == message
 
 
-def test_a_full_disk_is_one_whoever_met_it() -> None:
+def test_a_full_disk_is_recognised_from_every_source() -> None:
     again = raised(checkpoints.write_error(OSError(errno.ENOSPC, "No space left on device")))
 
     assert type(again) is DiskFullError

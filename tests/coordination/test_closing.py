@@ -82,7 +82,7 @@ async def test_a_closure_rests_longer_each_time_that_there_is_no_room_for_it(fle
     assert 0.2 < first < second
 
 
-async def test_a_closure_that_nobody_foresaw_the_end_of_is_told(fleet: FleetBoard) -> None:
+async def test_a_closure_with_an_unknown_result_is_reported(fleet: FleetBoard) -> None:
     lines: list[str] = []
     woken = asyncio.Event()
 

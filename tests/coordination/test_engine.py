@@ -336,7 +336,7 @@ async def test_what_a_handler_says_while_it_is_stopped_is_no_outcome(opened: Ope
     assert (found.status, found.result) == ("success", "done")
 
 
-async def test_a_workflow_of_a_forgetful_kind_begins_anew_after_a_restart(opened: Open) -> None:
+async def test_a_workflow_of_a_forgetful_kind_begins_again_after_a_restart(opened: Open) -> None:
     worked: list[str] = []
     waiting, go = asyncio.Event(), asyncio.Event()
 
@@ -542,7 +542,7 @@ async def test_there_is_one_engine_in_a_process(opened: Open, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("address", ["postgresql://user:secret@127.0.0.1:1/genba"])
-async def test_a_server_that_cannot_be_reached_is_told_at_once_without_the_password(
+async def test_a_server_that_cannot_be_reached_is_reported_at_once_without_the_password(
     opened: Open, address: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     begun = time.monotonic()
@@ -564,7 +564,7 @@ async def test_an_address_that_is_none_is_refused_without_what_it_says(opened: O
     assert "GENBA_DATABASE_URL" in caught.value.hint
 
 
-async def test_whoever_has_another_name_on_a_file_takes_over_what_is_there(opened: Open, address: str) -> None:
+async def test_an_executor_with_another_name_on_a_file_takes_over_its_sessions(opened: Open, address: str) -> None:
     if "://" in address:
         pytest.skip("not run: on a server, executors have a lock each; see test_engine_deaths")
     workshop = Workshop()
@@ -586,7 +586,7 @@ async def test_whoever_has_another_name_on_a_file_takes_over_what_is_there(opene
     assert await other.unfinished() == []
 
 
-async def test_a_lock_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
+async def test_a_lock_that_cannot_be_opened_is_reported(tmp_path: Path) -> None:
     (tmp_path / "board.db.executor.lock").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(StateConflictError, match=r"board\.db\.executor\.lock cannot be opened") as caught:
         await Engine.open(str(tmp_path / "board.db"), executor="one", workers=1, handlers={})
@@ -595,7 +595,7 @@ async def test_a_lock_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
-async def test_a_file_that_somebody_works_on_is_refused_with_a_way_out(tmp_path: Path) -> None:
+async def test_a_file_that_a_person_works_on_is_refused_with_a_way_out(tmp_path: Path) -> None:
     held = FileLock(tmp_path / "board.db", "another")
     held.take(0)
     with pytest.raises(StateConflictError, match=f"already works on .*board.db \\(process {os.getpid()}\\)") as caught:

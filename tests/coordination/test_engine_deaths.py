@@ -205,7 +205,7 @@ def test_what_was_taken_over_is_stopped_where_it_ran(fleet: Start, server: sqlal
     assert orders.count("stopped") == 1
 
 
-def test_whoever_finds_another_in_its_place_suspend(fleet: Start, server: sqlalchemy.Engine, orders: Orders) -> None:
+def test_one_that_finds_another_in_its_place_suspend(fleet: Start, server: sqlalchemy.Engine, orders: Orders) -> None:
     sleeper = fleet("twin")
     orders.enqueue(sleeper, "a", hold="second")
     until(lambda: orders.count("begin a second") == 1)
@@ -222,7 +222,7 @@ def test_whoever_finds_another_in_its_place_suspend(fleet: Start, server: sqlalc
     assert orders.count("begin a third") == 1
 
 
-def test_whoever_suspend_hands_back_what_it_took_in_the_name_of_the_other(
+def test_one_that_suspend_hands_back_what_it_took_in_the_name_of_the_other(
     fleet: Start, server: sqlalchemy.Engine, orders: Orders
 ) -> None:
     sleeper, other = fleet("twin"), fleet("other")

@@ -43,7 +43,7 @@ async def heard(error: Exception, *, words_only: bool) -> list[str]:
     ids=["cut", "unforeseen", "ended", "poisoned"],
 )
 @pytest.mark.parametrize("words_only", [False, True])
-async def test_what_goes_wrong_in_the_engine_is_told_as_what_it_is(
+async def test_what_goes_wrong_in_the_engine_is_reported_as_what_it_is(
     error: Exception, told: list[str], words_only: bool
 ) -> None:
     assert await heard(error, words_only=words_only) == told

@@ -167,7 +167,7 @@ async def test_a_checkout_with_changes_is_in_the_way_until_it_is_clean(floor: Qu
 
 
 @pytest.mark.parametrize("batch", [1, 8])
-async def test_a_file_in_the_way_of_one_holds_nobody_else_up(floor: QueueFloor, batch: int) -> None:
+async def test_a_file_in_the_way_of_one_merge_delays_no_other(floor: QueueFloor, batch: int) -> None:
     for task in range(1, 7):
         floor.entry(task, {f"{task}.txt": f"{task}\n"})
     floor.project.write("4.txt", "mine\n")
@@ -184,9 +184,7 @@ async def test_a_file_in_the_way_of_one_holds_nobody_else_up(floor: QueueFloor, 
 
 
 @pytest.mark.parametrize("history", list(MergeHistory))
-async def test_what_landed_and_was_not_written_down_is_told_by_its_own_commit(
-    floor: QueueFloor, history: MergeHistory
-) -> None:
+async def test_an_unrecorded_merge_is_recognised_by_its_own_commit(floor: QueueFloor, history: MergeHistory) -> None:
     """It may be queued once more, since whoever landed it lost the database before it could say so."""
     for task in range(1, 4):
         floor.entry(task, {f"{task}.txt": f"{task}\n"})
@@ -200,7 +198,7 @@ async def test_what_landed_and_was_not_written_down_is_told_by_its_own_commit(
     assert landed != floor.project.git("rev-parse", "main")
 
 
-async def test_what_somebody_else_landed_meanwhile_is_not_sent_back(floor: QueueFloor) -> None:
+async def test_work_merged_elsewhere_meanwhile_is_not_sent_back(floor: QueueFloor) -> None:
     """As one does that was held for dead, and was quicker than whoever took its turn."""
     entry = floor.entry(1, {**number(1), "one.txt": "1\n"})  # red: the sum is wrong
     floor.meanwhile = [lambda: floor.project.git("merge", "-q", "--no-ff", "-m", "Merge it", entry.branch)]
@@ -258,7 +256,7 @@ async def test_a_task_that_is_given_up_while_it_is_verified_lands_nothing(floor:
     assert "one.txt" not in floor.project.git("ls-tree", "--name-only", "main")
 
 
-async def test_what_somebody_merged_by_hand_is_merged(floor: QueueFloor) -> None:
+async def test_work_merged_by_hand_is_merged(floor: QueueFloor) -> None:
     floor.entry(1, {"one.txt": "1\n"})
     floor.project.git("merge", "-q", "--no-ff", "-m", "By hand", "genba/1-work")
 
@@ -482,7 +480,7 @@ async def test_work_that_changes_nothing_any_more_leaves_no_empty_commit_in_a_li
 
 
 @pytest.mark.parametrize("left", [EntryStatus.STUCK, EntryStatus.MERGING])
-async def test_what_landed_and_nobody_could_tell_is_found_on_the_target(floor: QueueFloor, left: EntryStatus) -> None:
+async def test_an_unrecorded_merge_is_found_on_the_target(floor: QueueFloor, left: EntryStatus) -> None:
     """A push whose answer was lost. By now others have changed the same lines, so it would be in conflict."""
     entry = floor.entry(1, {"shared.txt": "ONE\ntwo\nthree\n"})
     await floor.run(history=MergeHistory.LINEAR)
@@ -518,7 +516,7 @@ async def test_an_entry_of_another_target_is_left_alone(floor: QueueFloor) -> No
     assert floor.log("-1") == ["Begin the sum"]
 
 
-async def test_a_target_that_somebody_works_on_is_waited_for(floor: QueueFloor) -> None:
+async def test_a_target_that_a_person_works_on_is_waited_for(floor: QueueFloor) -> None:
     from genba.connections.git.repository.locks import held
 
     floor.project.git("branch", "genba/9-parent", "main")

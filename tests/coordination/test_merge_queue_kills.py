@@ -90,9 +90,7 @@ async def test_a_turn_that_is_killed_anywhere_goes_on_where_it_was(
 
 
 @HISTORIES
-async def test_a_turn_that_nobody_remembers_is_made_good_by_the_next_one(
-    project: Project, history: MergeHistory
-) -> None:
+async def test_a_lost_merge_attempt_is_completed_by_the_next_one(project: Project, history: MergeHistory) -> None:
     floor = await _floor(project)
     for at in range(await _boundaries(floor, history, 1)):
         floor, steps = await _anew(floor), Remembered()

@@ -23,7 +23,7 @@ def _ids(entries: tuple[MergeEntry, ...]) -> list[int]:
     return [entry.id for entry in entries]
 
 
-def test_priority_comes_first_and_then_whoever_came_first() -> None:
+def test_priority_comes_first_and_then_the_oldest() -> None:
     assert _ids(in_order([_entry(1, L), _entry(2, M), _entry(3, C), _entry(4, M), _entry(5, H)])) == [3, 5, 2, 4, 1]
 
 

@@ -67,7 +67,7 @@ async def test_two_hosts_that_race_land_everything_once(project: Project, remote
     assert names == sorted(["README.md", "sum.txt", *(f"{n}-{t}.txt" for n in (0, 1) for t in range(1, 6))])
 
 
-async def test_a_push_of_somebody_else_in_the_middle_is_noticed(project: Project, remote: Path) -> None:
+async def test_a_push_of_another_person_in_the_middle_is_noticed(project: Project, remote: Path) -> None:
     host, other = await _host(project, remote, "a"), await _host(project, remote, "b")
     host.entry(1, {"one.txt": "1\n"})
 

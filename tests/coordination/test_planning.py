@@ -116,7 +116,7 @@ def test_the_limits_know_the_parts_and_the_tasks_above(board: FleetBoard, planne
     assert (limits.titles, limits.agents) == (("A part by hand",), ("iterator",))
 
 
-def test_a_planner_is_told_the_limits_as_far_as_it_asks_for_them(board: FleetBoard, planned: Any) -> None:
+def test_a_planner_gets_the_limits_that_it_asks_for(board: FleetBoard, planned: Any) -> None:
     task, _ = planned(goals=(TestsPass(command="pytest -q"), FileExists(path="docs/login.md")))
     limits = msgspec.structs.replace(limits_of(board, task, SETTINGS, ("iterator",)), titles=("A", "B"))
 

@@ -120,7 +120,7 @@ def test_a_verdict_on_a_commit_that_is_no_longer_in_review_does_not_count(board:
     assert board.board.get(review.of).approved == ""
 
 
-def test_a_reviewer_is_told_the_task_and_how_its_goals_came_out(board: FleetBoard, asked: Any) -> None:
+def test_a_reviewer_learns_the_task_and_how_its_goals_came_out(board: FleetBoard, asked: Any) -> None:
     review, _ = asked()
     task, of = board.board.get(review.task), board.board.get(review.of)
     last = msgspec.structs.replace(a_verification(COMMIT), results=(FAILED, BROKEN))

@@ -40,7 +40,7 @@ def test_what_was_taken_and_never_began_begins_again_after_a_while() -> None:
     assert unwritten.due({"taken"}, (), 21.0, 21.0) == ["taken"]
 
 
-def test_what_was_given_to_the_engine_anew_is_not_given_to_it_twice_while_it_begins() -> None:
+def test_what_was_given_to_the_engine_again_is_not_given_twice_while_it_begins() -> None:
     unwritten = StalledWorkflows()
     unwritten.ended("part", 10.0)
     assert unwritten.due({"part"}, (), 14.0, 14.0) == ["part"]

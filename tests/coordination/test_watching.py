@@ -64,7 +64,7 @@ def test_sessions_that_came_to_nothing_are_counted_though_their_task_did_not_fai
         assert session.status == "running"
 
 
-def test_what_is_stuck_is_told_in_one_sentence_and_once(tmp_path: Path) -> None:
+def test_what_is_stuck_is_reported_in_one_sentence_and_once(tmp_path: Path) -> None:
     with Blackboard.open(str(tmp_path / "board.db"), "shop") as board:
         lines: list[str] = []
         watch = Watch(FleetBoard(board), "here", 2, "shop", lambda event: lines.append(event.detail))

@@ -109,7 +109,7 @@ def test_an_error_comes_back_as_the_same_class_with_the_same_words(error: GenbaE
     assert vars(again) == vars(error)
 
 
-def test_what_nobody_foresaw_comes_back_as_such() -> None:
+def test_an_unexpected_error_comes_back_as_such() -> None:
     class Finer(AgentTimeout):
         """Of an adapter of another package."""
 
@@ -119,7 +119,7 @@ def test_what_nobody_foresaw_comes_back_as_such() -> None:
     assert type(Failure(kind="NoSuchError", message="what?").error()) is UnexpectedError
 
 
-def test_the_time_to_come_back_passes_while_nobody_looks() -> None:
+def test_the_time_to_come_back_passes_without_any_poll() -> None:
     late = Result(failure=Failure.of(RateLimited("later", retry_after=60.0)), at=0.0)
     with pytest.raises(RateLimited) as result:
         late.taken(replayed=True)
@@ -163,7 +163,7 @@ async def test_errors_of_the_agent_are_those_of_an_agent_in_the_same_process(pro
             await adapter.execute(await adapter.start(session), post.ask(4, timeout_seconds=0.3), post.heard)
 
 
-async def test_an_answer_that_is_there_is_taken_and_nobody_is_asked_again(project: Project, posts: MakePost) -> None:
+async def test_an_existing_answer_is_used_without_another_question(project: Project, posts: MakePost) -> None:
     project.agent(script={"turns": [{"reply": "once", "do": [{"run": "echo asked >> asked.txt"}, {"print": "word"}]}]})
     post = await posts()
     first = await post.put()
@@ -174,7 +174,7 @@ async def test_an_answer_that_is_there_is_taken_and_nobody_is_asked_again(projec
     assert (Path(post.workspace.path) / "asked.txt").read_text() == "asked\n"
 
 
-async def test_another_part_of_the_run_asks_anew(project: Project, posts: MakePost) -> None:
+async def test_another_part_of_the_run_asks_again(project: Project, posts: MakePost) -> None:
     project.agent(script={"turns": [{"reply": "hello"}], "repeat": True})
     post = await posts()
     await post.put()

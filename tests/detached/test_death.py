@@ -111,7 +111,9 @@ async def test_a_killed_worker_leaves_its_agent_to_the_next_one(
 
 
 @linux
-async def test_a_nursery_that_is_killed_is_replaced_and_no_agent_minds(project: Project, posts: MakePost) -> None:
+async def test_a_fork_server_that_is_killed_is_replaced_and_no_agent_is_affected(
+    project: Project, posts: MakePost
+) -> None:
     agent(project, HOLD)
     post = await posts()
     asked = asyncio.create_task(post.put())
@@ -184,7 +186,7 @@ async def test_when_everybody_dies_at_once_the_next_worker_sweeps_and_asks_again
 
 
 @linux
-async def test_a_daemon_of_a_supervisor_that_died_after_its_nursery_is_ended_by_the_worker(
+async def test_a_daemon_of_a_supervisor_that_died_after_its_fork_server_is_ended_by_the_worker(
     project: Project, posts: MakePost
 ) -> None:
     word = a_word()
@@ -205,7 +207,7 @@ async def test_a_daemon_of_a_supervisor_that_died_after_its_nursery_is_ended_by_
 
 
 @linux
-async def test_an_agent_that_nobody_watches_is_suspended_after_the_grace_time(
+async def test_an_agent_that_no_one_watches_is_suspended_after_the_grace_time(
     project: Project, posts: MakePost
 ) -> None:
     word = a_word()
@@ -314,7 +316,7 @@ async def test_who_only_looks_away_leaves_the_agent_at_work(project: Project, po
 
 
 @linux
-async def test_a_supervisor_that_dies_every_time_is_told_as_an_agent_that_is_not_there(
+async def test_a_supervisor_that_dies_every_time_is_reported_as_an_agent_that_is_not_there(
     project: Project, posts: MakePost
 ) -> None:
     agent(project, "kill -9 $PPID; sleep 60")
@@ -325,7 +327,7 @@ async def test_a_supervisor_that_dies_every_time_is_told_as_an_agent_that_is_not
 
 
 @linux
-async def test_a_question_that_could_not_be_put_has_failed_whoever_asks_it_next(
+async def test_a_question_that_could_not_be_asked_has_failed_for_every_later_caller(
     project: Project, posts: MakePost
 ) -> None:
     agent(project, "echo hello")
@@ -387,7 +389,7 @@ async def test_two_questions_of_a_run_are_never_worked_on_at_once(project: Proje
 
 
 @linux
-async def test_nobody_is_started_for_one_who_died_when_everything_was_done(project: Project, posts: MakePost) -> None:
+async def test_no_process_replaces_one_that_died_when_everything_was_done(project: Project, posts: MakePost) -> None:
     agent(project, "kill -9 $PPID; sleep 60")
     post = await posts()
     adapter = post.adapter()
@@ -404,9 +406,7 @@ async def test_nobody_is_started_for_one_who_died_when_everything_was_done(proje
 
 @linux
 @pytest.mark.parametrize("sandboxed", [False, True], ids=["plain", "bubblewrap"])
-async def test_whoever_dies_in_git_leaves_no_lock_to_the_next(
-    project: Project, posts: MakePost, sandboxed: bool
-) -> None:
+async def test_a_worker_that_dies_in_git_leaves_no_lock(project: Project, posts: MakePost, sandboxed: bool) -> None:
     folder = "$(git rev-parse --git-dir)"
     dying = f"touch died {folder}/index.lock $(git rev-parse --git-path refs/heads/$(git branch --show-current)).lock"
     commits = "git commit -q --allow-empty -m work && git log -1 --format=%s"
@@ -433,7 +433,7 @@ async def test_two_workers_at_once_share_one_agent(project: Project, posts: Make
 
 
 @linux
-async def test_a_nursery_ends_with_its_worker_and_leaves_no_zombie(project: Project, posts: MakePost) -> None:
+async def test_a_fork_server_ends_with_its_worker_and_leaves_no_zombie(project: Project, posts: MakePost) -> None:
     agent(project, "echo hello")
     post = await posts()
     await post.put()
@@ -464,7 +464,7 @@ def make_room(disk: Path) -> None:
 
 
 @linux
-async def test_a_full_disk_ends_the_agent_and_is_told_as_such(
+async def test_a_full_disk_ends_the_agent_and_is_reported_as_such(
     project: Project, posts: MakePost, small_disk: Path
 ) -> None:
     word = a_word()

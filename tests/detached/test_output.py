@@ -65,7 +65,7 @@ async def test_fifty_megabytes_and_binary_garbage_do_no_harm(project: Project, p
     assert all(line for _, line in post.lines[:2])
 
 
-async def test_many_short_lines_are_all_heard_in_order(project: Project, posts: MakePost) -> None:
+async def test_many_short_lines_are_all_received_in_order(project: Project, posts: MakePost) -> None:
     project.agent(adapter={"type": "custom", "command": "seq 1 100000"})
     post = await posts()
     await post.put()
@@ -140,7 +140,7 @@ async def test_what_gates_tell_reaches_the_journal_of_the_worker(project: Projec
     assert [(event.verdict, event.target) for event in gates] == [("denied", "forbidden.invalid:80")]
 
 
-async def test_a_torn_line_is_passed_over_and_told_when_it_is_whole(tmp_path: Path) -> None:
+async def test_a_torn_line_is_passed_over_and_reported_when_it_is_whole(tmp_path: Path) -> None:
     (tmp_path / "1").mkdir()
     attempt = Attempt(tmp_path / "1")
     recorder = Recorder(attempt, Plain())
@@ -176,7 +176,7 @@ async def test_an_agent_whose_words_can_no_longer_be_written_down_is_ended(proje
     assert not post.question().is_held()
 
 
-async def test_a_run_whose_memory_is_gone_is_told_as_such(project: Project, posts: MakePost) -> None:
+async def test_a_run_whose_memory_is_gone_is_reported_as_such(project: Project, posts: MakePost) -> None:
     project.agent()
     post = await posts()
     (post.folder / "run.json").unlink()

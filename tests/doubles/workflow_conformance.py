@@ -39,7 +39,7 @@ class DeskRoom(Protocol):
 class DeskSuite:
     """Needs a fixture `room`."""
 
-    async def test_an_instance_is_told_its_branch(self, room: DeskRoom) -> None:
+    async def test_an_instance_learns_its_branch(self, room: DeskRoom) -> None:
         connection = await room.connected()
         place = await room.desk.place(connection)
         assert place.branch
@@ -57,7 +57,7 @@ class DeskSuite:
         assert seen.done
         assert seen.subject.commit == judged.commit
 
-    async def test_bad_work_is_not_done_and_it_is_said_why(self, room: DeskRoom) -> None:
+    async def test_bad_work_is_not_done_and_the_reason_is_reported(self, room: DeskRoom) -> None:
         connection = await room.connected()
         task = _task(connection)
         await room.work(connection, task, good=False)
@@ -69,7 +69,7 @@ class DeskSuite:
         assert seen is not None
         assert not seen.done
 
-    async def test_bad_work_that_was_mended_is_done(self, room: DeskRoom) -> None:
+    async def test_bad_work_that_was_fixed_is_done(self, room: DeskRoom) -> None:
         connection = await room.connected()
         await room.work(connection, _task(connection), good=False)
         assert not (await room.desk.judge(connection)).done

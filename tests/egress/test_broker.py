@@ -54,7 +54,7 @@ async def test_the_word_is_taken_from_any_place_where_tools_put_keys(line: str) 
 @pytest.mark.parametrize(
     "line", ["X-Nothing: 1", "X-Api-Key: wrong", f"X-Api-Key: {WORD}0", "X-Api-Key: schlüssel", f"Cookie: {WORD}"]
 )
-async def test_who_does_not_show_the_word_is_refused_and_told(line: str) -> None:
+async def test_a_client_without_the_token_is_refused_and_informed(line: str) -> None:
     far = Far(ok())
     async with session(far.serve) as here:
         answer = await here.client.ask(f"GET /v1/models HTTP/1.1\r\nHost: x\r\n{line}\r\n\r\n".encode())
@@ -141,7 +141,7 @@ async def test_one_connection_carries_many_requests_over_one_connection() -> Non
     assert far.connections == 1
 
 
-async def test_a_closed_connection_to_the_upstream_is_opened_anew() -> None:
+async def test_a_closed_connection_to_the_upstream_is_opened_again() -> None:
     asked = 0
 
     async def far(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -156,7 +156,7 @@ async def test_a_closed_connection_to_the_upstream_is_opened_anew() -> None:
     assert [answer.body for answer in answers] == [b"1", b"2", b"3"]
 
 
-async def test_an_upstream_that_closes_in_a_pause_without_a_word_is_dialled_anew() -> None:
+async def test_an_upstream_that_closes_silently_in_a_pause_is_dialled_again() -> None:
     closed, connections = asyncio.Event(), 0
 
     async def far(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -216,7 +216,7 @@ async def test_an_answer_that_breaks_off_does_not_look_whole(part: bytes) -> Non
     assert here.diary.of(Verdict.FAILED)
 
 
-async def test_an_old_version_in_which_no_end_can_be_told_from_a_cut_is_refused() -> None:
+async def test_an_old_version_without_a_distinct_end_is_refused() -> None:
     far = Far(ok())
     async with session(far.serve) as here:
         answer = await here.client.ask(get().replace(b"HTTP/1.1", b"HTTP/1.0"))
@@ -236,7 +236,7 @@ async def test_an_answer_without_a_length_ends_where_the_upstream_ends() -> None
     assert [(answer.body, answer.whole) for answer in answers] == [(b"old and whole", True)] * 2
 
 
-async def test_walls_that_come_down_end_the_request_at_the_upstream() -> None:
+async def test_a_sandbox_that_ends_cancels_the_request_at_the_upstream() -> None:
     asked, gone = asyncio.Event(), asyncio.Event()
 
     async def far(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

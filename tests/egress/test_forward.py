@@ -24,7 +24,7 @@ async def test_bytes_go_to_the_one_address_and_come_back() -> None:
     assert diary.of(Verdict.ALLOWED) == [f"127.0.0.1:{far}"]
 
 
-async def test_a_server_that_speaks_first_and_closes_first_is_heard() -> None:
+async def test_a_server_that_speaks_first_and_closes_first_is_received() -> None:
     async def far(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"welcome, and good bye")
 

@@ -87,7 +87,7 @@ async def test_an_old_client_gets_its_tunnel_too() -> None:
         assert await client.until(b"hello") == b"hello"
 
 
-async def test_what_is_not_in_the_list_is_denied_told_once_and_counted() -> None:
+async def test_what_is_not_in_the_list_is_denied_reported_once_and_counted() -> None:
     async with proxied(Network.ALLOWLIST, "example.com") as (client, diary, proxy, port):
         answer = await client.ask(connect("evil.example:443"))
         async with Client.at(port) as other:
@@ -374,7 +374,7 @@ def test_a_proxy_of_the_host_that_cannot_be_spoken_to_is_refused_at_the_start_wi
     assert "secret" not in str(refused.value)
 
 
-async def test_a_proxy_of_the_host_that_is_not_there_is_told() -> None:
+async def test_a_proxy_of_the_host_that_is_not_there_is_reported() -> None:
     async with listening(echo) as free:
         pass
     diary = Diary()
@@ -387,7 +387,7 @@ async def test_a_proxy_of_the_host_that_is_not_there_is_told() -> None:
     assert diary.of(Verdict.FAILED)[0].startswith("8.8:443 the proxy of the host: no connection")
 
 
-async def test_a_far_side_that_is_not_there_is_told() -> None:
+async def test_a_far_side_that_is_not_there_is_reported() -> None:
     async with listening(echo) as free:
         pass
     async with proxied(Network.ALLOWLIST, f"127.0.0.1:{free}") as (client, diary, _, _):
@@ -397,7 +397,7 @@ async def test_a_far_side_that_is_not_there_is_told() -> None:
     assert diary.of(Verdict.FAILED)[0].startswith(f"127.0.0.1:{free} no connection")
 
 
-async def test_a_tunnel_in_which_nothing_is_said_is_closed() -> None:
+async def test_an_idle_tunnel_is_closed() -> None:
     closed = asyncio.Event()
 
     async def far(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -54,7 +54,7 @@ async def test_bytes_go_to_the_socket_and_come_back(place: Path) -> None:
         assert await client.to_end() == b"\x00\xff" * 500_000 + b"<end>"
 
 
-async def test_a_connection_waits_for_somebody_who_serves(place: Path) -> None:
+async def test_a_connection_waits_for_a_server(place: Path) -> None:
     async with listening(SocketForward(lambda: str(place / "s")).serve) as port, Client.at(port) as client:
         answer = asyncio.create_task(client.to_end())
         await asyncio.sleep(0)
@@ -63,7 +63,7 @@ async def test_a_connection_waits_for_somebody_who_serves(place: Path) -> None:
                 assert await answer == b"here I am"
 
 
-async def test_each_connection_leads_to_whoever_serves_just_then(place: Path) -> None:
+async def test_each_connection_leads_to_the_current_server(place: Path) -> None:
     pointer = place / "where"
     async with (
         served(place / "one", saying(b"one")),
@@ -76,7 +76,7 @@ async def test_each_connection_leads_to_whoever_serves_just_then(place: Path) ->
                 assert await client.to_end() == name.encode()
 
 
-async def test_where_nobody_ever_serves_the_connection_ends_and_it_is_told(place: Path) -> None:
+async def test_without_a_server_the_connection_ends_and_it_is_reported(place: Path) -> None:
     diary = Diary()
     gate = SocketForward(lambda: str(place / "s"), diary.told, patience=Patience(dial=0.3))
     async with listening(gate.serve) as port, Client.at(port) as client:

@@ -63,7 +63,7 @@ def test_with_a_detached_head_the_base_is_the_branch_that_people_mean(project: P
     assert states(project) == {1: "done", 2: "incomplete"}
 
 
-def test_without_a_base_nobody_knows_what_has_landed(project: Project) -> None:
+def test_without_a_base_merged_work_is_unknown(project: Project) -> None:
     landed(project)
     project.write(".genba/config.yaml", "merge:\n  base_branch: nowhere\n")
     done = project.genba("facilitate", check=1)

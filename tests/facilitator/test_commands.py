@@ -51,7 +51,7 @@ def test_the_status_says_what_is_true_and_what_to_type(field: Project) -> None:
     assert "genba run iterator --issue 1" in shown
 
 
-def test_by_default_nothing_is_said_and_what_would_be_is_shown(field: Project) -> None:
+def test_by_default_nothing_is_posted_and_a_preview_is_shown(field: Project) -> None:
     done = field.genba("facilitate", check=1)
     assert "would be said   genba facilitate --apply" in done.out
     assert "#3 label +blocked: waits for #1" in done.out
@@ -59,7 +59,7 @@ def test_by_default_nothing_is_said_and_what_would_be_is_shown(field: Project) -
     assert comments(field) == {1: [], 2: [], 3: [], 4: []}
 
 
-def test_told_to_it_comments_and_labels_and_the_second_time_it_says_nothing(field: Project) -> None:
+def test_with_apply_it_comments_and_labels_and_the_second_time_it_posts_nothing(field: Project) -> None:
     field.genba("facilitate", "--apply", check=0)
     output = comments(field)
     assert [len(each) for each in output.values()] == [1, 1, 1, 1]
@@ -71,7 +71,7 @@ def test_told_to_it_comments_and_labels_and_the_second_time_it_says_nothing(fiel
     assert [field.task(number).version for number in output] == versions
 
 
-def test_the_one_comment_is_written_anew_when_the_state_changes_and_the_label_goes(field: Project) -> None:
+def test_the_single_comment_is_rewritten_when_the_state_changes_and_the_label_goes(field: Project) -> None:
     field.genba("facilitate", "--apply", check=0)
     field.write("page.txt", "a page\n")
     field.commit("Add a page\n\nIssue: 1")
@@ -119,7 +119,7 @@ def test_what_ended_is_looked_at_again_when_something_happens_to_it(field: Proje
     assert states(field)[2] == "unknown"
 
 
-def test_history_that_was_rewritten_is_read_anew(field: Project) -> None:
+def test_history_that_was_rewritten_is_read_again(field: Project) -> None:
     assert states(field)[2] == "done"
     field.git("branch", "-q", "-D", "4-tidy-up")
     field.git("reset", "-q", "--hard", "HEAD~1")
@@ -165,7 +165,7 @@ def test_a_graph_shows_what_waits_for_what(field: Project) -> None:
     assert '  i3["#3 Write docs<br/>blocked"]:::blocked' in drawn
 
 
-def test_what_happened_is_told_in_the_order_of_time(field: Project) -> None:
+def test_what_happened_is_reported_in_the_order_of_time(field: Project) -> None:
     field.sql("UPDATE tasks SET status = 'done' WHERE number = 2")
     first = field.genba("facilitate", "--events", check=0).out
     assert field.genba("facilitate", "--events", check=0).out == first
@@ -233,7 +233,7 @@ def test_bad_ground_gets_a_clear_answer(project: Project, tmp_path: Path) -> Non
     assert "genba run iterator --issue 1" in done.out
 
 
-def test_an_empty_repository_is_told(project: Project) -> None:
+def test_an_empty_repository_is_reported(project: Project) -> None:
     project.issue(1, "Add a page")
     project.git("update-ref", "-d", "HEAD")
     done = project.genba("facilitate")

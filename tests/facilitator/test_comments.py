@@ -93,7 +93,7 @@ def test_work_in_progress_lists_what_completes_it_and_what_of_it_holds(project: 
     assert not [line for line in after if "not checked" in line]
 
 
-def test_a_task_without_a_goal_is_told_how_one_is_set(project: Project) -> None:
+def test_a_task_without_a_goal_learns_how_one_is_set(project: Project) -> None:
     project.issue(1, "Add a page")
     project.git("switch", "-q", "-c", "1-add-a-page")
     project.commit("Begin")

@@ -39,7 +39,7 @@ def comments(project: Project) -> list[int]:
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_whoever_is_killed_while_it_speaks_says_nothing_twice(project: Project, point: str) -> None:
+def test_a_death_during_a_comment_posts_nothing_twice(project: Project, point: str) -> None:
     for number in range(1, 6):
         project.issue(number, f"Page {number}")
     project.genba("task", "depend", "2", "--on", "1", check=0)

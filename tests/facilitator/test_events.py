@@ -11,7 +11,7 @@ def told(project: Project, *words: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in project.genba("facilitate", "--events", *words, check=0).out.splitlines()]
 
 
-def test_changes_verifications_comments_and_reverts_are_told(project: Project) -> None:
+def test_changes_verifications_comments_and_reverts_are_reported(project: Project) -> None:
     project.issue(1, "Add a page")
     project.issue(2, "Fix the parser")
     project.sql(
@@ -41,7 +41,7 @@ def test_changes_verifications_comments_and_reverts_are_told(project: Project) -
     assert told(project) == found
 
 
-def test_only_what_was_asked_for_is_told(project: Project) -> None:
+def test_only_what_was_asked_for_is_reported(project: Project) -> None:
     project.issue(1, "Add a page", labels=("sprint-1",))
     project.issue(2, "Fix the parser")
     with project.board() as board:

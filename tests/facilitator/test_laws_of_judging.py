@@ -199,7 +199,7 @@ def test_an_issue_is_judged_the_same_in_any_part_of_the_field_that_holds_what_it
         assert assess_all(part, NOW, base="main")[number] == whole[number]
 
 
-def test_what_changed_since_the_last_look_is_told() -> None:
+def test_what_changed_since_the_last_look_is_reported() -> None:
     first = judged(issue(1), issue(2))
     assert not any(each.changed for each in first.values())
     facts = field(issue(1, commits=(landed(),)), issue(2), issue(3))
@@ -229,7 +229,7 @@ def test_how_fresh_it_is_is_a_matter_of_the_settings() -> None:
     assert freshness_of(at(7, 8), NOW, ages) is Freshness.STALE
 
 
-def test_an_issue_that_was_reopened_nobody_knows_when_is_not_called_done() -> None:
+def test_an_issue_reopened_at_an_unknown_time_is_not_called_done() -> None:
     found = judged(issue(state_reason="reopened", commits=(landed(),)))[12]
     assert found.state is IssueState.UNKNOWN
     assert found.evidence[0].startswith("it was reopened, and nothing says whether that was before")

@@ -54,7 +54,7 @@ def test_what_is_blocked_gets_its_label_with_the_reason_and_loses_it_when_the_wa
     assert (unlabel.action, unlabel.label, unlabel.remove) == ("label", None, ("blocked",))
 
 
-def test_a_label_that_somebody_else_put_there_stays() -> None:
+def test_a_label_that_a_person_added_stays() -> None:
     found = proposed(issue(labels=("blocked",)))
     assert [each.action for each in found] == ["comment", "attention"]
 
@@ -66,7 +66,7 @@ def test_labels_of_states_are_changed_by_one_call() -> None:
     assert (label.label, label.remove) == ("in review", ("doing",))
 
 
-def test_what_was_said_is_not_said_again() -> None:
+def test_a_comment_is_not_posted_twice() -> None:
     issues = (issue(1), issue(2, commits=(landed(),)), issue(3, pull_requests=(request(),)))
     first = proposed(*issues)
     assert [each.action for each in first] == ["comment"] * 3
@@ -85,13 +85,13 @@ def test_time_alone_changes_no_comment() -> None:
     assert comment_of(early[12]) == comment_of(late[12])
 
 
-def test_a_closed_issue_of_which_nothing_was_said_is_left_alone() -> None:
+def test_a_closed_issue_without_a_comment_is_left_alone() -> None:
     assert proposed(issue(state="closed")) == ()
     output = after(proposed(issue()), judged(issue()))
     assert [each.action for each in proposed(issue(state="closed"), said=output)] == ["update"]
 
 
-def test_nobody_is_disturbed_while_a_session_works() -> None:
+def test_no_message_is_sent_while_a_session_works() -> None:
     assert proposed(issue(sessions=(session(alive=True),))) == ()
 
 

@@ -32,7 +32,7 @@ def scores(report: dict[str, Any]) -> dict[int, tuple[str, float]]:
     }
 
 
-def test_whoever_waits_for_an_issue_counts_in_its_score_whatever_is_shown(chain: Project) -> None:
+def test_dependents_of_an_issue_count_in_its_score_under_every_filter(chain: Project) -> None:
     whole, narrowed = told(chain), told(chain, "--label", "sprint-1")
     assert [each["issue"] for each in narrowed["assessments"]] == [1, 2]
     assert scores(narrowed) == scores(whole)

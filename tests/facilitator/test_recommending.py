@@ -63,7 +63,7 @@ def test_one_issue_has_one_command(facts: IssueFacts, command: str) -> None:
     assert commands(facts) == [command]
 
 
-def test_who_would_not_answer_is_not_named_where_somebody_else_does() -> None:
+def test_an_agent_without_an_answer_is_not_named_where_another_answers() -> None:
     silent, helper = agent(answers=False), msgspec.structs.replace(agent("helper"), capabilities=())
     planner = msgspec.structs.replace(helper, name="planner")
     assert commands(issue(), agents=(silent, helper, planner)) == ["genba run helper --issue 12"]
@@ -110,7 +110,7 @@ def test_every_command_of_genba_is_one_that_genba_understands() -> None:
             pass
 
 
-def test_nothing_is_said_of_an_issue_that_is_done_and_closed_or_that_somebody_works_on() -> None:
+def test_nothing_is_reported_on_an_issue_that_is_closed_or_in_work() -> None:
     done = issue(1, state="closed")
     worked_on = issue(2, sessions=(session(alive=True),))
     found = recommended(done, worked_on)
@@ -153,7 +153,7 @@ def test_the_facilitator_never_recommends_itself() -> None:
     assert found.available_agents == ("minder",)
 
 
-def test_whoever_fits_the_text_is_chosen() -> None:
+def test_the_agent_that_fits_the_text_is_chosen() -> None:
     docs = agent("scribe", description="Writes documentation and guides")
     code = agent("coder", description="Mends parsers and database queries")
     about_docs = issue(1, title="Write a guide", body="The documentation lacks one")
@@ -162,7 +162,7 @@ def test_whoever_fits_the_text_is_chosen() -> None:
     assert {each.issue: each.agent for each in found.suggestions if each.issue} == {1: "scribe", 2: "coder"}
 
 
-def test_whoever_succeeded_more_often_is_chosen_where_texts_fit_the_same() -> None:
+def test_the_more_successful_agent_is_chosen_where_texts_fit_the_same() -> None:
     good, bad = agent("zoe", succeeded=9, failed=1), agent("adam", succeeded=1, failed=9)
     assert recommended(issue(), agents=(bad, good)).next_agent == "zoe"
     assert recommended(issue(), agents=(agent("b"), agent("a"))).next_agent == "a"

@@ -62,7 +62,7 @@ def test_a_label_narrows_it(project: Project) -> None:
     assert said(project, 2) == []
 
 
-def test_a_model_gets_the_same_facts_and_only_words_what_is_said(project: Project) -> None:
+def test_a_model_gets_the_same_facts_and_only_words_the_comment(project: Project) -> None:
     """It lies about states and proposes to close an issue: none of that has any effect."""
     issues(project)
     lie = {

@@ -126,7 +126,7 @@ def test_what_is_not_known_is_shown_by_the_command_that_is_suggested(project: Pr
     typed(project, best["command"])
 
 
-def test_where_no_agent_can_do_it_nobody_is_recommended_and_it_says_why(project: Project) -> None:
+def test_where_no_agent_can_do_it_none_is_recommended_and_it_says_why(project: Project) -> None:
     project.issue(1, "Add a page")
     worker(project, "talk-action", name="iterator")
     done = project.genba("facilitate", "--apply", "--json", check=1).json
@@ -135,7 +135,7 @@ def test_where_no_agent_can_do_it_nobody_is_recommended_and_it_says_why(project:
     assert missing.startswith("no next action is known: no agent that can be called with an issue has the capability")
 
 
-def test_a_pause_that_was_forgotten_and_an_agent_that_would_not_answer_are_told(project: Project) -> None:
+def test_a_forgotten_pause_and_an_agent_without_an_answer_are_reported(project: Project) -> None:
     project.issue(1, "Add a page")
     result = project.genba("status").err
     assert "warning: no adapter is chosen for iterator: nobody would answer   genba doctor" in result

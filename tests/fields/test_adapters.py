@@ -40,7 +40,7 @@ def test_a_list_of_words_is_a_command_that_no_shell_reads(project: Project) -> N
     assert "# Your task" in project.read("$HOME; prompt.txt")
 
 
-def test_a_command_that_is_not_there_is_told(project: Project) -> None:
+def test_a_command_that_is_not_there_is_reported(project: Project) -> None:
     commanding(project, ["no-such-agent"])
     done = project.genba("run", "worker")
     assert done.code != 0
@@ -61,7 +61,7 @@ def test_the_prompt_comes_by_file_where_the_command_names_one(project: Project) 
     assert project.read("system.txt") == "You are an agent of the tests.\n"
 
 
-def test_the_command_is_told_the_model_the_step_and_the_iteration(project: Project) -> None:
+def test_the_command_gets_the_model_the_step_and_the_iteration(project: Project) -> None:
     commanding(
         project, 'echo {model} "$GENBA_MODEL $GENBA_STEP $GENBA_ITERATION" > told.txt', flow={"defaultModel": "m1"}
     )

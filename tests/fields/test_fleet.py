@@ -70,7 +70,7 @@ def many(count: int = 6, **more: Any) -> FleetSnapshot:
     return field(*(task(number) for number in range(1, count + 1)), **more)
 
 
-def test_every_problem_of_the_settings_is_told_at_once(config: Settings) -> None:
+def test_every_problem_of_the_settings_is_reported_at_once(config: Settings) -> None:
     with pytest.raises(ConfigurationError) as refused:
         config.read("work: {wokers: 4}\nattempts: {max: 0}\nbudgt: {}\ndecompose: {approval: nobody}\n")
     lines = [str(problem) for problem in refused.value.problems]
@@ -87,7 +87,7 @@ def test_workers_are_the_sessions_at_one_time(config: Settings) -> None:
     assert len(started(config.moves("work: {workers: 5}\n", many()))) == 5
 
 
-def test_the_agent_of_the_project_takes_what_nobody_else_does(config: Settings) -> None:
+def test_the_agent_of_the_project_takes_unassigned_tasks(config: Settings) -> None:
     assert only(Start, config.moves("work: {agent: builder}\n", many(1))).agent == "builder"
 
 
@@ -136,7 +136,7 @@ def test_a_task_moves_up_with_its_age(config: Settings) -> None:
     assert started(config.moves("work: {ageing_hours: 2}\n", here)) == [2, 1]
 
 
-def test_the_time_after_which_agents_that_nobody_watches_are_suspended_is_read(config: Settings) -> None:
+def test_the_time_after_which_agents_that_no_one_watches_are_suspended_is_read(config: Settings) -> None:
     assert (
         config.read("work: {}\n").work.grace_seconds,
         config.read("work: {grace_seconds: 5}\n").work.grace_seconds,

@@ -58,7 +58,7 @@ def test_the_default_model_is_asked(project: Project) -> None:
     project.run("worker")
 
 
-def test_the_model_is_opus_where_nobody_names_one(project: Project) -> None:
+def test_the_default_model_is_opus(project: Project) -> None:
     project.agent(script={"turns": [work(model="opus")]})
     project.run("worker")
 

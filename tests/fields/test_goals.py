@@ -156,7 +156,7 @@ def test_a_script_decides(project: Project) -> None:
     assert judged(project, {"type": "custom_script", "script": "grep -q work work.txt"})[0] == PASSED
 
 
-def test_a_script_that_fails_is_told_by_its_last_words(project: Project) -> None:
+def test_a_script_that_fails_is_reported_with_its_last_line(project: Project) -> None:
     goal = {"type": "custom_script", "script": "echo the menu has no price; exit 3"}
     assert judged(project, goal) == (FAILED, "the menu has no price (exit code 3)")
 
@@ -418,7 +418,7 @@ def test_a_goal_has_a_short_form(project: Project, short: Any, whole: dict[str, 
     assert {key: goals[0]["goal"][key] for key in whole} == whole
 
 
-def test_a_condition_that_is_missing_is_told_before_anything_runs(project: Project) -> None:
+def test_a_condition_that_is_missing_is_reported_before_anything_runs(project: Project) -> None:
     hold_to(project, ["files_changed", "response_contains:/", {"type": "tests_past"}])
     result = project.genba("verify", "main", check=3).err
     assert "dod[0]" in result

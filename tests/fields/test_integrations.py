@@ -116,7 +116,9 @@ def test_the_structured_output_may_name_labels_of_its_own(project: Project) -> N
     assert (front["state"], front["labels"]) == ("closed", ["done", "mended"])
 
 
-def test_an_unknown_closure_action_in_the_structured_output_is_told_and_the_default_applies(project: Project) -> None:
+def test_an_unknown_closure_action_in_the_structured_output_is_reported_and_the_default_applies(
+    project: Project,
+) -> None:
     turn = work({"status": "completed", "closure_action": "explode"})
     assert run_on_issue(project, turn, defaultClosureAction="label-only")["state"] == "open"
     lines = [event["message"] for event in project.events() if event["event"] == "notice"]

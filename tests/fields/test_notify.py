@@ -96,7 +96,7 @@ def test_a_notice_is_shown_on_the_desktop(asking: Project, tmp_path_factory: pyt
     assert "which colour?" in shown[-1]
 
 
-def test_only_what_is_named_is_told(asking: Project, receiver: Receiver) -> None:
+def test_only_what_is_named_is_reported(asking: Project, receiver: Receiver) -> None:
     escalate(asking, EscalationKind.BUDGET, "the day is used up")
     send(asking, {**webhook(receiver), "kinds": ["budget"]})
     assert [post.json["kind"] for post in receiver.posts] == ["budget"]
@@ -104,7 +104,7 @@ def test_only_what_is_named_is_told(asking: Project, receiver: Receiver) -> None
     assert [post.json["kind"] for post in receiver.posts] == ["budget", "question"]
 
 
-def test_it_is_told_again_after_so_many_hours(asking: Project, receiver: Receiver) -> None:
+def test_it_is_reported_again_after_so_many_hours(asking: Project, receiver: Receiver) -> None:
     send(asking, webhook(receiver))
     earlier = (datetime.now(UTC) - timedelta(hours=3)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     asking.sql(f"UPDATE notices SET created_at = '{earlier}', sent_at = '{earlier}'")

@@ -103,7 +103,7 @@ def test_explain_is_a_table_for_people(project: Project) -> None:
     assert ["runner.flow.defaultModel", '"sonnet"', ".agent/worker/agent.json"] in [line.split() for line in lines]
 
 
-def test_a_wrong_value_is_told_with_the_file_it_came_from(project: Project) -> None:
+def test_a_wrong_value_is_reported_with_the_file_it_came_from(project: Project) -> None:
     project.agent(commit=False)
     project.write(".agent/worker/config.local.json", json.dumps({"runner": {"limits": {"retries": -1}}}))
     assert ".agent/worker/config.local.json" in project.genba("run", "worker", check=3).err
@@ -116,7 +116,7 @@ def test_an_unknown_key_is_refused_with_the_nearest_known_one(project: Project) 
     assert "allowedTools" in done.err
 
 
-def test_every_problem_is_told_at_once(project: Project) -> None:
+def test_every_problem_is_reported_at_once(project: Project) -> None:
     project.agent(limits={"retries": -1}, logging={"format": "text"}, flow={"systemPromptPath": "absent.md"})
     output = project.genba("run", "worker", check=3).err
     assert [path in output for path in ("limits.retries", "logging.format", "systemPromptPath")] == [True, True, True]

@@ -56,7 +56,7 @@ def decisions(project: Project) -> dict[str, str]:
     return {event["target"]: event["verdict"] for event in project.events() if event["event"] == "egress_used"}
 
 
-def test_an_agent_chooses_its_kind_of_walls(sandboxed: Project) -> None:
+def test_an_agent_chooses_its_kind_of_sandbox(sandboxed: Project) -> None:
     command(sandboxed, COMMIT, sandbox={"kind": "worktree"})
     assert sandboxed.run("worker")["sandbox"] == "worktree"
 
@@ -70,20 +70,20 @@ def test_the_private_home_of_a_run_goes_when_it_is_over_and_stays_while_it_can_b
     until(lambda: not (sandboxed.root / f".git/genba/runs/{over}/home").exists())
 
 
-def test_an_agent_may_not_do_without_the_walls_of_its_project(project: Project) -> None:
+def test_an_agent_may_not_do_without_the_sandbox_of_its_project(project: Project) -> None:
     settings(project, sandbox={"kind": "bubblewrap"})
     command(project, COMMIT, sandbox={"kind": "worktree"})
     done = project.genba("run", "worker", check=3)
     assert 'runner.sandbox.kind: "worktree" has no walls, and the project\'s "bubblewrap" has' in done.err
 
 
-def test_the_command_line_may_not_do_without_the_walls_of_the_project(project: Project) -> None:
+def test_the_command_line_may_not_do_without_the_sandbox_of_the_project(project: Project) -> None:
     settings(project, sandbox={"kind": "bubblewrap"})
     command(project, COMMIT)
     assert "has no walls" in project.genba("run", "worker", "--sandbox", "worktree", check=3).err
 
 
-def test_the_project_chooses_the_walls(project: Project) -> None:
+def test_the_project_chooses_the_sandbox(project: Project) -> None:
     needs_bubblewrap()
     settings(project, sandbox={"kind": "bubblewrap"})
     command(project, f"ls /proc | grep -c '^[0-9]' > processes; cat processes; {COMMIT}")
@@ -92,7 +92,7 @@ def test_the_project_chooses_the_walls(project: Project) -> None:
     assert int(project.read("processes")) < 20
 
 
-def test_walls_that_cannot_be_raised_are_told_before_anything_starts(project: Project) -> None:
+def test_a_sandbox_that_cannot_be_built_is_reported_before_anything_starts(project: Project) -> None:
     settings(project, sandbox={"kind": "podman"})
     command(project, COMMIT)
     done = project.genba("run", "worker", check=3, PATH=_only_git(project))
@@ -113,7 +113,7 @@ def _only_git(project: Project) -> str:
     return str(folder)
 
 
-def test_without_bubblewrap_a_run_says_that_there_are_no_walls(project: Project) -> None:
+def test_without_bubblewrap_a_run_reports_the_missing_sandbox(project: Project) -> None:
     command(project, "git commit -q --allow-empty -m work")
     project.environment["GENBA_SANDBOX"] = ""
     result = project.run("worker", PATH=_only_git(project))
@@ -122,7 +122,7 @@ def test_without_bubblewrap_a_run_says_that_there_are_no_walls(project: Project)
     assert any("no walls around the agent: bwrap is not installed" in message for message in notices)
 
 
-def test_an_agent_in_the_users_own_checkout_has_no_walls_and_says_so(project: Project) -> None:
+def test_an_agent_in_the_users_own_checkout_has_no_sandbox_and_says_so(project: Project) -> None:
     command(project, COMMIT, execution={"worktree": {"enabled": False}})
     project.environment["GENBA_SANDBOX"] = ""
     assert project.run("worker")["sandbox"] == "worktree"
@@ -411,7 +411,7 @@ def test_a_step_may_use_fewer_tools_and_never_others(project: Project) -> None:
     assert 'steps.work.allowedTools: "Bash" is not among the agent\'s allowedTools' in done.err
 
 
-def test_all_permissions_without_walls_are_refused_unless_the_risk_is_accepted(project: Project) -> None:
+def test_all_permissions_without_a_sandbox_are_refused_unless_the_risk_is_accepted(project: Project) -> None:
     command(project, COMMIT, boundaries={"permissionMode": "bypassPermissions"})
     done = project.genba("run", "worker", check=3)
     assert "bypassPermissions without walls" in done.err
@@ -419,7 +419,7 @@ def test_all_permissions_without_walls_are_refused_unless_the_risk_is_accepted(p
     assert project.run("worker", "--i-accept-the-risk")["outcome"] == "completed"
 
 
-def test_all_permissions_behind_walls_are_nobodys_risk(sandboxed: Project) -> None:
+def test_all_permissions_in_the_sandbox_are_no_risk(sandboxed: Project) -> None:
     command(sandboxed, COMMIT, boundaries={"permissionMode": "bypassPermissions"})
     assert sandboxed.run("worker")["outcome"] == "completed"
 
@@ -516,7 +516,7 @@ def test_the_project_says_what_the_name_of_a_model_means(project: Project) -> No
     assert project.read("model.txt") == "--model my-tiniest\n"
 
 
-def test_goals_run_behind_walls_unless_the_project_says_otherwise(sandboxed: Project) -> None:
+def test_goals_run_in_the_sandbox_unless_the_project_says_otherwise(sandboxed: Project) -> None:
     outside = sandboxed.root.parent / "outside"
     outside.mkdir()
     look = f"test -e {outside} && echo open > {outside}/seen; true"
@@ -622,7 +622,7 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
         assert sandboxed.run("worker")["outcome"] == "completed"
 
 
-def test_a_service_that_a_goal_asks_is_reached_behind_walls(sandboxed: Project) -> None:
+def test_a_service_that_a_goal_asks_is_reached_in_the_sandbox(sandboxed: Project) -> None:
     serve = f"{sys.executable} -m http.server --bind 127.0.0.1 $PORT"
     goal = {"type": "endpoint_responds", "url": "/README.md", "status": 200, "serve": serve}
     command(sandboxed, COMMIT)

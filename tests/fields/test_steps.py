@@ -181,7 +181,7 @@ def test_a_variable_that_is_not_declared_is_refused(project: Project) -> None:
     assert "{uv-run_id}: is not in uvVariables of the step work" in project.genba("run", "worker", check=3).err
 
 
-def test_a_variable_that_nobody_supplies_is_refused(project: Project) -> None:
+def test_a_variable_without_a_value_is_refused(project: Project) -> None:
     project.agent(steps={"work": {"uvVariables": ["colour"]}})
     assert "steps.work.uvVariables: nobody supplies colour" in project.genba("run", "worker", check=3).err
 
@@ -404,7 +404,7 @@ def test_repeat_stays_and_handoff_moves_on(project: Project) -> None:
     assert walking(project, steps, turns) == ["work", "work", "close"]
 
 
-def test_escalating_to_nobody_ends_the_run_blocked(project: Project) -> None:
+def test_escalating_without_a_target_ends_the_run_blocked(project: Project) -> None:
     gate = gated("next", "escalate")
     steps = {
         "work": {"stepKind": "verification", "structuredGate": gate, "transitions": {"next": None, "escalate": None}}

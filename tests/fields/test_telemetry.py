@@ -30,6 +30,6 @@ def test_traces_and_metrics_are_sent_where_that_is_wanted(project: Project, rece
     assert {post.path for post in receiver.posts} == {"/v1/traces", "/v1/metrics"}
 
 
-def test_what_is_said_is_sent_only_where_that_is_wanted(project: Project, receiver: Receiver) -> None:
+def test_telemetry_content_is_sent_only_on_request(project: Project, receiver: Receiver) -> None:
     assert b"the words of an agent" not in sent(project, receiver, "{enabled: true}")
     assert b"the words of an agent" in sent(project, receiver, "{enabled: true, content: true}")

@@ -157,7 +157,7 @@ def test_a_server_with_an_address_is_offered_with_its_token(tool: Tool) -> None:
     assert not any("apples-and-pears" in word for word in seen["argv"])
 
 
-def test_a_token_that_is_not_set_is_told_before_anything_starts(tool: Tool) -> None:
+def test_a_token_that_is_not_set_is_reported_before_anything_starts(tool: Tool) -> None:
     tool.choose(mcpServers={"orchard": {"url": f"{WHERE}/mcp", "tokenEnv": "NO_SUCH_TOKEN"}})
     assert "NO_SUCH_TOKEN is not set" in tool.project.genba("run", "worker", check=3).err
 
@@ -187,7 +187,7 @@ def test_files_of_your_home_are_copied_into_that_of_the_tool(tool: Tool) -> None
     assert tool.asked(homeFiles=[".tool/login.json"])["home"] == {".tool/login.json": ".tool/login.json\n"}
 
 
-def test_a_file_that_is_not_in_your_home_is_told_before_anything_starts(tool: Tool) -> None:
+def test_a_file_that_is_not_in_your_home_is_reported_before_anything_starts(tool: Tool) -> None:
     tool.choose(homeFiles=[".tool/login.json"])
     assert "there is no file ~/.tool/login.json" in tool.project.genba("run", "worker", check=3).err
 
@@ -200,7 +200,7 @@ def test_more_words_go_onto_the_command_line_of_the_tool(tool: Tool) -> None:
 
 
 @only("claude-code")
-def test_claude_code_is_told_the_most_turns(tool: Tool) -> None:
+def test_claude_code_gets_the_maximum_of_turns(tool: Tool) -> None:
     argv = tool.asked(maxTurns=7)["argv"]
     assert argv[argv.index("--max-turns") + 1] == "7"
 
@@ -223,7 +223,7 @@ def test_prices_make_money_of_tokens(tool: Tool, cached: float | None, cost: flo
 
 
 @only("codex")
-def test_codex_is_told_how_much_to_think(tool: Tool) -> None:
+def test_codex_gets_the_reasoning_effort(tool: Tool) -> None:
     assert tool.asked(reasoningEffort="low")["config"]["model_reasoning_effort"] == "low"
 
 
@@ -248,7 +248,7 @@ def test_opencode_speaks_with_a_provider_by_the_package_that_is_named(tool: Tool
 
 
 @only("acp")
-def test_an_agent_of_the_protocol_is_told_where_its_model_is(tool: Tool) -> None:
+def test_an_agent_of_the_protocol_gets_the_address_of_its_model(tool: Tool) -> None:
     assert tool.asked(provider=PROVIDER)["url"] == f"{WHERE}/own"
     tool.project.environment["FIELD_URL"] = f"{WHERE}/another"
     assert tool.asked(provider=PROVIDER)["url"] == f"{WHERE}/another"

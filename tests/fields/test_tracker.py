@@ -227,7 +227,7 @@ def test_a_fleet_looks_at_the_tracker_every_so_often(shop: Tracked, seconds: flo
 
 
 @pytest.mark.parametrize(("hours", "full"), [(0.0000001, True), (24, False)])
-def test_everything_is_read_anew_after_some_hours(shop: Tracked, hours: float, full: bool) -> None:
+def test_everything_is_read_again_after_some_hours(shop: Tracked, hours: float, full: bool) -> None:
     shop.configure(full_sync_hours=hours)
     shop.issue()
     assert shop.look()["result"]["full"]

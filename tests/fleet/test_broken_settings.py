@@ -11,7 +11,7 @@ NO_YAML = "work: [\n"
 
 
 @pytest.mark.parametrize("slip", [SLIP, NO_YAML])
-def test_whoever_looks_or_stops_what_runs_is_not_kept_from_it_by_broken_settings(small_yard: Yard, slip: str) -> None:
+def test_read_only_commands_and_stop_work_with_broken_settings(small_yard: Yard, slip: str) -> None:
     yard = small_yard
     yard.agent()
     yard.set()
@@ -65,7 +65,7 @@ def test_a_blackboard_that_broken_settings_name_is_still_found(small_yard: Yard,
         "database: {url: a.db}\ndatabase: {url: b.db}\n",
     ],
 )
-def test_nobody_guesses_where_the_blackboard_is(small_yard: Yard, settings: str) -> None:
+def test_the_location_of_the_blackboard_is_never_guessed(small_yard: Yard, settings: str) -> None:
     project = small_yard.project
     project.write(".genba/config.yaml", settings)
 

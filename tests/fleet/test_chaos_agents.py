@@ -58,7 +58,7 @@ VICTIMS = [
     indirect=["yard"],
     ids=lambda found: found if isinstance(found, str) else "+".join(found),
 )
-def test_whoever_is_killed_around_an_agent_it_is_neither_lost_nor_doubled(yard: Yard, victims: tuple[str, ...]) -> None:
+def test_a_death_around_an_agent_neither_loses_nor_doubles_it(yard: Yard, victims: tuple[str, ...]) -> None:
     chaos, worker = at_work(yard)
 
     for victim in victims:
@@ -73,7 +73,7 @@ def test_whoever_is_killed_around_an_agent_it_is_neither_lost_nor_doubled(yard: 
     chaos.check_done(starts=2 if AGAIN & set(victims) else 1)
 
 
-def test_agents_that_answer_while_nobody_lives_are_heard_by_whoever_comes_next(yard: Yard) -> None:
+def test_agents_that_answer_while_no_worker_runs_are_read_by_the_next_one(yard: Yard) -> None:
     chaos, worker = at_work(yard, tasks=2)
     assert yard.genba("sessions").out.count("◐ running") == 2
     kill(chaos, worker, "worker")

@@ -39,7 +39,7 @@ BETWEEN = [
 
 
 @pytest.mark.parametrize(("yard", "boundary"), on_both(STEPS + BETWEEN), indirect=["yard"])
-def test_whoever_dies_at_a_boundary_is_gone_on_from(yard: Yard, boundary: str) -> None:
+def test_a_worker_that_dies_at_a_boundary_is_resumed(yard: Yard, boundary: str) -> None:
     chaos = Chaos(yard)
 
     assert chaos.die_at(boundary) == -9, chaos.said
@@ -50,7 +50,7 @@ def test_whoever_dies_at_a_boundary_is_gone_on_from(yard: Yard, boundary: str) -
     chaos.check_done(starts=1)
 
 
-def test_every_step_of_a_task_is_a_boundary_at_which_somebody_dies_here(small_yard: Yard, tmp_path: Path) -> None:
+def test_every_step_of_a_task_is_a_boundary_with_a_death_here(small_yard: Yard, tmp_path: Path) -> None:
     chaos = Chaos(small_yard)
 
     assert chaos.die_at("nowhere", tmp_path / "record") == 0, chaos.said

@@ -30,7 +30,7 @@ exec {git} "$@"
 
 @pytest.mark.parametrize("when", ["before", "after", "during"])
 @pytest.mark.parametrize(("yard", "command"), on_both(WRITING), indirect=["yard"])
-def test_whoever_dies_around_a_command_of_git_is_gone_on_from(
+def test_a_worker_that_dies_around_a_git_command_is_resumed(
     yard: Yard, tmp_path: Path, command: str, when: str
 ) -> None:
     chaos = Chaos(yard)

@@ -21,7 +21,7 @@ LANDING = (
 
 
 @pytest.mark.parametrize(("yard", "boundary"), on_both(LANDING), indirect=["yard"])
-def test_whoever_dies_on_the_way_to_a_linear_history_puts_each_task_on_it_once(yard: Yard, boundary: str) -> None:
+def test_each_task_is_on_a_linear_history_once_after_a_death(yard: Yard, boundary: str) -> None:
     yard.settings["merge"] = {"history": "linear"}
     chaos = Chaos(yard)
 
@@ -40,7 +40,7 @@ TOGETHER = ("turn:land:1:inside", "turn:land:1:after", "turn:prove:1:inside", "t
 
 
 @pytest.mark.parametrize(("yard", "boundary"), on_both(TOGETHER), indirect=["yard"])
-def test_whoever_dies_while_several_land_together_lands_each_of_them_once(yard: Yard, boundary: str) -> None:
+def test_a_death_while_several_merge_together_merges_each_once(yard: Yard, boundary: str) -> None:
     chaos = Chaos(yard, tasks=3, merge={"batch": 3, "retry_seconds": 0.1})
     yard.project.write("README.md", "somebody works on this\n")
     yard.work("--workers", "3", check=1)
@@ -64,7 +64,7 @@ PROPOSING = (
 
 
 @pytest.mark.parametrize(("yard", "boundary"), on_both(PROPOSING), indirect=["yard"])
-def test_whoever_dies_around_a_pull_request_has_opened_one(yard: Yard, tmp_path: Path, boundary: str) -> None:
+def test_a_worker_that_dies_around_a_pull_request_has_opened_one(yard: Yard, tmp_path: Path, boundary: str) -> None:
     remote, opened = tmp_path / "remote.git", tmp_path / "opened"
     subprocess.run(["git", "init", "-q", "--bare", str(remote)], check=True)
     yard.project.git("remote", "add", "origin", str(remote))

@@ -99,7 +99,7 @@ def _events(board: FleetBoard) -> int:
 
 
 @pytest.mark.parametrize("seed", range(1, ROUNDS + 1), ids=lambda seed: f"round {seed}")
-def test_whoever_is_killed_at_whatever_moment_every_task_ends_as_it_would_have(yard: Yard, seed: int) -> None:
+def test_a_death_at_any_moment_changes_the_end_of_no_task(yard: Yard, seed: int) -> None:
     chaos = Chaos(yard, TASKS, line="sleep 0.2")
     played = Round(chaos, seed)
 

@@ -148,7 +148,7 @@ class Flow(Chaos):
 
 
 @pytest.mark.parametrize("steps", [WORKER, MANAGER], ids=["worker", "manager"])
-def test_these_are_the_calls_of_a_flow_that_nobody_disturbs(small_yard: Yard, steps: tuple[str, ...]) -> None:
+def test_these_are_the_calls_of_an_undisturbed_flow(small_yard: Yard, steps: tuple[str, ...]) -> None:
     flow = Flow(small_yard, steps)
 
     small_yard.work("--workers", "3")

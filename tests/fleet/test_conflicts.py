@@ -129,7 +129,7 @@ def test_a_conflict_that_a_person_rejects_stays_on_its_branch(small_yard: Yard) 
 TOGETHER = "! { [ -f one.txt ] && [ -f two.txt ] && [ ! -f both.txt ]; }"
 
 
-def test_what_is_green_alone_and_red_together_is_mended_and_main_is_green_at_every_commit(yard: Yard) -> None:
+def test_work_that_passes_alone_and_fails_together_is_fixed_and_main_passes_at_every_commit(yard: Yard) -> None:
     yard.settings["dod"] = [{"custom_script": TOGETHER}]
     yard.set(work={"workers": 2})
     own = "case $GENBA_ISSUE in 1) touch one.txt;; *) touch two.txt;; esac"

@@ -163,9 +163,7 @@ def test_what_is_taken_from_one_who_still_lives_waits_until_that_one_has_let_go(
         assert len(board.sessions(1)) == 1
 
 
-def test_whoever_lost_its_lock_and_whoever_took_over_never_have_two_agents_at_work(
-    server_yard: Yard, tmp_path: Path
-) -> None:
+def test_a_lost_lock_never_leads_to_two_agents_at_work(server_yard: Yard, tmp_path: Path) -> None:
     go, twice = tmp_path / "go", tmp_path / "twice"
     alone = f"exec 9> {tmp_path}/alone; flock -n 9 || touch {twice}"
     server_yard.set(work={"grace_seconds": 60})
@@ -188,7 +186,9 @@ def test_whoever_lost_its_lock_and_whoever_took_over_never_have_two_agents_at_wo
         assert len(board.sessions(1)) == 1
 
 
-def test_a_server_that_is_gone_for_a_while_is_told_once_and_the_work_goes_on(server_yard: Yard, tmp_path: Path) -> None:
+def test_a_server_that_is_gone_for_a_while_is_reported_once_and_the_work_goes_on(
+    server_yard: Yard, tmp_path: Path
+) -> None:
     go = tmp_path / "go"
     server_yard.set(work={"grace_seconds": 60})
     server_yard.agent(script=_waiting_for(go))
@@ -207,7 +207,7 @@ def test_a_server_that_is_gone_for_a_while_is_told_once_and_the_work_goes_on(ser
     assert server_yard.started() == ["1", "2"]
 
 
-def test_a_file_that_somebody_else_holds_is_told_once_and_the_work_goes_on(small_yard: Yard) -> None:
+def test_a_file_locked_by_another_process_is_reported_once_and_the_work_goes_on(small_yard: Yard) -> None:
     small_yard.set(database={"busy_seconds": 1})
     small_yard.agent()
     worker = small_yard.start()

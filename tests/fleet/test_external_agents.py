@@ -226,7 +226,7 @@ async def test_an_external_agent_that_manages_has_the_fleet_work_and_never_works
     assert sorted(room.yard.started()) == sorted(str(part) for part in parts)
 
 
-async def test_the_steps_of_a_plan_are_not_listed_as_tasks_that_somebody_could_take(room: Guests) -> None:
+async def test_the_steps_of_a_plan_are_not_listed_as_open_tasks(room: Guests) -> None:
     await room.open_task()
     caller = await room.comes()
     await room.service.get_next_action(caller)
@@ -251,7 +251,7 @@ async def test_a_fleet_that_ends_when_there_is_nothing_to_do_does_not_wait_for_e
     assert "#1 is in the hands of visitor, who came by itself" in result.err
 
 
-async def test_an_external_agent_without_a_task_is_told_how_to_get_one(room: Guests) -> None:
+async def test_an_external_agent_without_a_task_learns_how_to_get_one(room: Guests) -> None:
     await room.open_task()
     caller = await room.comes()
 
@@ -289,7 +289,7 @@ async def test_a_passkey_that_is_revoked_frees_the_task_at_once(room: Guests) ->
     assert refused.value.action == "exit"
 
 
-def test_a_task_can_be_given_to_somebody_who_is_registered(small_yard: Yard) -> None:
+def test_a_task_can_be_assigned_to_a_registered_agent(small_yard: Yard) -> None:
     small_yard.agent()
     small_yard.set()
     small_yard.genba("agent", "register", "boss", "--manager")

@@ -79,7 +79,7 @@ def test_an_agent_that_hangs_is_ended_and_counts_as_a_failed_attempt(small_yard:
     assert not yard.left_running()
 
 
-def test_an_agent_that_cannot_be_found_is_told_and_nobody_is_started(small_yard: Yard) -> None:
+def test_an_agent_that_cannot_be_found_is_reported_and_no_agent_starts(small_yard: Yard) -> None:
     yard = small_yard
     yard.set(work={"agent": "nobody"})
     yard.agent()
@@ -93,7 +93,7 @@ def test_an_agent_that_cannot_be_found_is_told_and_nobody_is_started(small_yard:
     assert "genba agent check nobody" in wait["why"]
 
 
-def test_an_assignee_without_an_adapter_is_told(small_yard: Yard) -> None:
+def test_an_assignee_without_an_adapter_is_reported(small_yard: Yard) -> None:
     yard = small_yard
     yard.set()
     yard.agent()
@@ -118,7 +118,7 @@ def test_an_agent_that_cannot_be_read_is_named_when_the_fleet_opens(small_yard: 
     assert "genba agent check broken" in done.err
 
 
-def test_a_task_that_depends_on_a_cancelled_one_is_told_with_what_to_type(small_yard: Yard) -> None:
+def test_a_task_that_depends_on_a_cancelled_one_is_reported_with_what_to_type(small_yard: Yard) -> None:
     yard = small_yard
     yard.set()
     yard.agent()

@@ -75,7 +75,7 @@ def test_the_lock_of_a_branch_of_the_fleet_is_in_nobodys_way(small_yard: Yard) -
     assert not lock.exists()
 
 
-def test_what_somebody_was_writing_who_died_is_swept_and_what_is_whole_or_young_stays(tmp_path: Path) -> None:
+def test_files_of_dead_writers_are_swept_and_whole_or_young_ones_stay(tmp_path: Path) -> None:
     layout = RepositoryLayout(tmp_path, tmp_path / ".git", tmp_path / ".git")
     dead, alive = ".4194305-0123456789abcdef.new", ".1-0123456789abcdef.new"
     places = (".", "goals", "trees", "private/a", "runs/w-1", "runs/w-1/asks", "runs/w-1/supervised/1-1")

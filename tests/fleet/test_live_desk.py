@@ -167,7 +167,7 @@ async def test_who_was_started_for_a_task_takes_no_other(room: LiveRoom) -> None
     assert refused.value.code is ErrorCode.FORBIDDEN
 
 
-async def test_a_session_that_nobody_carries_out_here_is_asked_to_try_again(room: LiveRoom) -> None:
+async def test_a_session_of_another_executor_is_asked_to_try_again(room: LiveRoom) -> None:
     connection = msgspec.structs.replace(await room.connected(), run="asker-9-1-000000")
     with pytest.raises(WorkflowError) as refused:
         await room.desk.judge(connection)
@@ -191,7 +191,7 @@ async def test_a_claim_is_looked_at_as_soon_as_its_working_tree_is_open_again(ro
     assert (await claimed).done
 
 
-async def test_nobody_waits_for_a_working_tree_at_a_desk_that_is_being_left(room: LiveRoom) -> None:
+async def test_no_verification_waits_for_a_worktree_while_it_is_closed(room: LiveRoom) -> None:
     connection = msgspec.structs.replace(await room.connected(), run="asker-9-1-000000")
     desk = LiveWorkVerifier(room.context, room.parts.find, room._landing, patience=600, leaving=lambda: True)
     with pytest.raises(WorkflowError) as refused:

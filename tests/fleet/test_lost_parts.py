@@ -22,7 +22,7 @@ def _has_branch_or_gave_up(yard: Yard, process: int) -> bool:
     return any(f'"process": {process}' in lock.read_text() for lock in locks) or _gave_up(yard)
 
 
-def test_a_task_that_is_cancelled_while_its_agent_asks_holds_nobody_up(small_yard: Yard) -> None:
+def test_a_task_that_is_cancelled_while_its_agent_asks_blocks_no_other(small_yard: Yard) -> None:
     yard = small_yard
     go = yard.project.root.parent / "go"
     yard.set(work={"poll_seconds": 5})

@@ -8,7 +8,7 @@ MEGABYTE = 1024 * 1024
 LOUD = "head -c 3000000 /dev/zero | tr '\\0' 'x' | fold -w 99; echo >> task-$GENBA_ISSUE.txt"
 
 
-def test_what_a_loud_agent_said_is_not_kept_twice_once_its_part_has_ended(small_yard: Yard) -> None:
+def test_the_output_of_a_loud_agent_is_not_kept_twice_after_its_segment(small_yard: Yard) -> None:
     yard = small_yard
     yard.project.agent("worker", adapter={"type": "custom", "command": LOUD, "commit": True}, parameters=ISSUE)
     yard.set()

@@ -145,7 +145,7 @@ def test_a_second_ctrl_c_cuts_nothing_off(small_yard: Yard) -> None:
     assert yard.look(1).status is TaskStatus.DONE
 
 
-def test_with_everything_waiting_for_people_nobody_is_started(small_yard: Yard) -> None:
+def test_with_everything_waiting_for_people_no_agent_is_started(small_yard: Yard) -> None:
     yard = small_yard
     yard.set(attempts={"max": 1, "per_agent": 1}, work={"poll_seconds": 0.02})
     yard.agent(script="exit 1")

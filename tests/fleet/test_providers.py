@@ -67,7 +67,7 @@ def test_a_long_wait_gives_the_worker_away_and_goes_on_at_its_time(small_yard: Y
     assert not yard.left_running()
 
 
-def test_nobody_of_a_paused_provider_is_started(small_yard: Yard) -> None:
+def test_no_agent_of_a_paused_provider_is_started(small_yard: Yard) -> None:
     yard = small_yard
     yard.set(work={"workers": 2})
     limited(yard, 3600)

@@ -55,7 +55,7 @@ def test_a_question_frees_its_worker_and_the_answer_goes_to_the_same_session(yar
     assert not yard.left_running()
 
 
-def test_nobody_is_asked_again_while_everything_waits_for_people(small_yard: Yard) -> None:
+def test_no_agent_is_asked_again_while_everything_waits_for_people(small_yard: Yard) -> None:
     yard = small_yard
     yard.set()
     asks_once(yard, "worker")

@@ -135,7 +135,7 @@ def test_landed_work_that_is_not_pushed_is_done_when_a_person_says_so(small_yard
     assert (session.status, session.outcome) == ("ended", "completed")
 
 
-def test_work_whose_branch_was_deleted_in_the_queue_is_done_anew(small_yard: Yard) -> None:
+def test_work_whose_branch_was_deleted_in_the_queue_is_done_again(small_yard: Yard) -> None:
     yard = small_yard
     yard.set(merge={"retry_seconds": 0.1})
     yard.agent(script="echo mine > README.md")
@@ -193,7 +193,7 @@ def test_a_run_without_the_fleet_that_was_killed_gives_its_task_back(small_yard:
     assert second.outcome == "completed"
 
 
-def test_a_run_without_the_fleet_on_another_host_is_left_alone_and_told_of(small_yard: Yard) -> None:
+def test_a_run_without_the_fleet_on_another_host_is_left_alone_and_reported(small_yard: Yard) -> None:
     yard = small_yard
     yard.set()
     yard.agent()

@@ -404,7 +404,7 @@ MOVES = (
 
 
 @pytest.mark.parametrize(("yard", "boundary"), on_both(MOVES), indirect=["yard"])
-def test_whoever_dies_while_a_task_moves_on_skips_no_stage_and_does_none_twice(yard: Yard, boundary: str) -> None:
+def test_a_death_between_stages_skips_no_stage_and_repeats_none(yard: Yard, boundary: str) -> None:
     chaos = Chaos(yard, tasks=0)
     pipeline(yard, "analyst", "writer", "facilitator")
     yard.task(1, type="manual", labels=("new",))

@@ -4,7 +4,7 @@ from genba.domain.tasks.task import TaskStatus
 from tests.fleet.yard import Yard
 
 
-def test_the_first_agent_that_somebody_makes_can_be_used_by_a_fleet(small_yard: Yard) -> None:
+def test_the_first_agent_that_a_person_makes_can_be_used_by_a_fleet(small_yard: Yard) -> None:
     yard = small_yard
     yard.genba("agent", "new", "worker", "--template", "simple")
     command = "cat > prompt.txt; echo done >> work.txt"

@@ -55,7 +55,7 @@ def test_a_linear_history_has_one_commit_for_each_task_and_keeps_the_commits_of_
     assert not yard.unreachable()
 
 
-def test_with_nothing_to_do_nobody_is_asked_anything(small_yard: Yard) -> None:
+def test_with_nothing_to_do_no_agent_is_asked(small_yard: Yard) -> None:
     yard = small_yard
     yard.set()
     yard.agent()

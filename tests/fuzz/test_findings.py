@@ -107,7 +107,7 @@ def test_json_in_which_a_key_stands_twice_is_refused(project: Project, path: str
         (".genba/config.yaml", b"#" * (LARGEST_YAML + 1)),
     ],
 )
-def test_a_file_that_nobody_wrote_is_not_read(project: Project, path: str, content: bytes) -> None:
+def test_a_missing_file_is_not_read(project: Project, path: str, content: bytes) -> None:
     project.agent(commit=False)
     project.write(path, "").write_bytes(content)
     project.commit()
@@ -139,7 +139,7 @@ def test_two_wide_layers_are_merged_in_no_time() -> None:
     assert set(merged.sources.values()) == {"high"}
 
 
-def test_a_thousand_slips_are_told_in_part_and_at_once(tmp_path: Path) -> None:
+def test_a_thousand_mistakes_are_reported_in_part_and_at_once(tmp_path: Path) -> None:
     jump = {"targets": [f"nowhere{n}" for n in range(20)]}
     gate = {"allowedIntents": ["next", "jump"]}
     steps = {f"s{n}": {"structuredGate": gate, "transitions": {"next": f"t{n}", "jump": jump}} for n in range(1000)}
@@ -168,7 +168,7 @@ def test_a_regular_expression_that_cannot_be_is_refused(tmp_path: Path, pattern:
     assert any("not a regular expression" in problem.message for problem in refused.value.problems)
 
 
-def test_instructions_that_are_wrong_keep_nobody_from_looking(project: Project) -> None:
+def test_wrong_instructions_do_not_stop_read_only_commands(project: Project) -> None:
     project.issue(1, "One")
     project.write(".genba/instructions/nonsense.md", "x")
     assert '"nonsense" is no action' in project.genba("status", check=0).err
@@ -221,7 +221,7 @@ def test_a_wait_that_no_calendar_has_is_a_month_or_none(told: Any) -> None:
 
 
 @pytest.mark.parametrize("seconds", [float("inf"), 1e15, LONGEST_WAIT + 1])
-def test_nobody_waits_longer_than_a_month(seconds: float) -> None:
+def test_no_wait_is_longer_than_a_month(seconds: float) -> None:
     assert RecoverableError("x", retry_after=seconds).retry_after == LONGEST_WAIT
     assert RecoverableError("x", retry_after=float("nan")).retry_after is None
     assert RecoverableError("x", retry_after=0.0).retry_after == 0.0
@@ -300,7 +300,7 @@ USUAL = b"A U Thor <a@example.org> 1700000000 +0000"
 
 
 @pytest.mark.parametrize("who", [b"A <a> -1 +0000", b"A <a>", b"", b"A <a> 99999999999999999999 +0000"])
-def test_commits_without_a_time_keep_nobody_from_looking(tmp_path: Path, who: bytes) -> None:
+def test_commits_without_a_time_do_not_stop_the_report(tmp_path: Path, who: bytes) -> None:
     work = CommitPlan([], {b"a": ("100644", b"x")}, USUAL, who, b"", b"Work\n\nIssue: 3\n")
     back = CommitPlan([0], {}, who, who, b"", b'Revert "Work" (#3)\n\nThis reverts commit abcdef1.\n')
     plan = HistoryPlan("sha1", [work, back], {BASE: 1, "3-x": 1}, [("shallow", 0)])

@@ -125,7 +125,7 @@ async def test_a_time_to_come_back_that_is_absurd_is_bounded(headers: dict[str, 
         "\xff",
     ],
 )
-async def test_nobody_is_followed_to_another_place(location: str) -> None:
+async def test_no_redirect_is_followed(location: str) -> None:
     async with answering(said(302, b"", location=location)) as client:
         with pytest.raises(RemoteUnavailable):
             await client.get("repos/acme/shop")
@@ -190,7 +190,7 @@ async def test_an_answer_that_is_packed_twice_is_not_unpacked(encoding: str, sta
         pytest.param(b"HTTP/1.1 204 Nothing\r\n\r\n", id="nothing to read"),
     ],
 )
-async def test_what_is_no_answer_is_told_as_such(raw: bytes) -> None:
+async def test_what_is_no_answer_is_reported_as_such(raw: bytes) -> None:
     async with answering(lambda _: raw) as client, asyncio.timeout(SOON):
         with pytest.raises(GenbaError):
             (await client.get("repos/acme/shop")).read(dict)
@@ -216,7 +216,7 @@ async def test_what_is_no_answer_is_told_as_such(raw: bytes) -> None:
         [],
     ],
 )
-async def test_graphql_that_is_shaped_otherwise_is_told_as_such(told: object) -> None:
+async def test_graphql_that_is_shaped_otherwise_is_reported_as_such(told: object) -> None:
     async with answering(said(200, json.dumps(told).encode())) as client:
         issues = GitHubIssues(client)
         for asked in (issues.issue(1), issues.details(["I_1"]), issues.pull_requests([1])):
@@ -224,7 +224,7 @@ async def test_graphql_that_is_shaped_otherwise_is_told_as_such(told: object) ->
                 await asked
 
 
-async def test_an_answer_that_drips_is_not_waited_for_longer_than_said() -> None:
+async def test_an_answer_that_drips_is_not_waited_for_longer_than_the_limit() -> None:
     async with answering(said(200, b"{}"), drip=0.05, patience=0.5) as client:
         with pytest.raises(RemoteUnavailable, match="did not answer"):
             await client.get("repos/acme/shop")

@@ -63,7 +63,7 @@ def there(beginning: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         pytest.param(b'{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}', None, -32600, id="half a character as id"),
     ],
 )
-def test_a_line_that_is_no_request_is_answered_so_that_nobody_waits(
+def test_a_line_that_is_no_request_is_answered_with_an_error(
     there: Spoken, line: bytes, number: Any, code: int
 ) -> None:
     (answer,) = there.answered(line)
@@ -72,7 +72,7 @@ def test_a_line_that_is_no_request_is_answered_so_that_nobody_waits(
     assert answer["error"]["message"]
 
 
-def test_half_a_character_in_a_request_is_told_to_whoever_sent_it(there: Spoken) -> None:
+def test_half_a_character_in_a_request_is_answered_with_an_error(there: Spoken) -> None:
     (answer,) = there.answered(json.dumps(call("create_task", {"title": "\ud800"}, 9)).encode())
 
     assert answer["id"] == 9
@@ -80,7 +80,7 @@ def test_half_a_character_in_a_request_is_told_to_whoever_sent_it(there: Spoken)
 
 
 @pytest.mark.parametrize("order", [("jsonrpc", "id", "method", "params"), ("method", "params", "jsonrpc", "id")])
-def test_a_request_that_is_too_long_is_told_to_whoever_sent_it_however_they_write_it(
+def test_a_request_that_is_too_long_is_answered_with_an_error_in_every_form(
     there: Spoken, order: tuple[str, ...]
 ) -> None:
     whole = call("create_task", {"title": "x" * 3_000_000, "id": 4}, 11)
@@ -117,7 +117,7 @@ def test_a_line_without_an_end_does_not_fill_the_memory(there: Spoken) -> None:
         b'{"jsonrpc":"2.0","id":[],"error":"no"}',
     ],
 )
-def test_what_nobody_waits_for_is_not_answered(there: Spoken, line: bytes) -> None:
+def test_a_request_without_a_waiting_client_is_not_answered(there: Spoken, line: bytes) -> None:
     assert there.answered(line) == []
 
 
@@ -125,7 +125,7 @@ def test_what_nobody_waits_for_is_not_answered(there: Spoken, line: bytes) -> No
 @example(line=json.dumps(call("authenticate", {"passkey": "gbk_\0", "agent_id": "\0"})).encode())
 @example(line=json.dumps(call("get_task", {"task_id": 10**400})).encode())
 @tried(60)
-def test_anything_that_is_said_is_answered(there: Spoken, line: bytes) -> None:
+def test_every_message_is_answered(there: Spoken, line: bytes) -> None:
     for answer in there.answered(line):
         result = answer.get("result", {})
         assert "error" in answer or result.get("isError") or "tools" in result or _is_talk(result), answer
@@ -139,7 +139,7 @@ def _is_talk(told: dict[str, Any]) -> bool:
 # ── being left alone ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_it_ends_when_nobody_reads_any_more(project: Project) -> None:
+def test_it_ends_when_its_reader_is_gone(project: Project) -> None:
     project.issue(1, "Build a kite")
     with spoken(project) as there:
         there.until_still()
@@ -164,7 +164,7 @@ def _stop_reading(there: Spoken) -> None:
     os.close(null)
 
 
-def test_it_ends_when_it_is_told_to_though_its_client_neither_speaks_nor_reads(project: Project) -> None:
+def test_it_ends_on_a_signal_though_its_client_neither_speaks_nor_reads(project: Project) -> None:
     project.issue(1, "Build a kite")
     with spoken(project) as there:
         there.until_still()

@@ -208,7 +208,7 @@ def test_every_place_that_writes_a_file_is_known() -> None:
         ("x.read_text()", False),
     ],
 )
-def test_whoever_looks_for_writes_sees_each_kind(tmp_path: Path, line: str, is_write: bool) -> None:
+def test_a_check_for_writes_sees_each_kind(tmp_path: Path, line: str, is_write: bool) -> None:
     module = tmp_path / "module.py"
     module.write_text(f"PLAINLY = os.O_RDONLY\nFRESH = os.O_CREAT | os.O_EXCL\ndef f():\n    return [{line}]\n")
     assert bool(writes(module)) is is_write

@@ -40,7 +40,7 @@ def test_the_seed_says_what_a_long_search_draws_and_the_share_is_always_the_same
 
 
 @pytest.mark.parametrize("given", ["SEED=7", "SEED="])
-def test_both_halves_of_the_fuzzing_are_told_the_same_seed(given: str) -> None:
+def test_both_halves_of_the_fuzzing_get_the_same_seed(given: str) -> None:
     done = subprocess.run(["make", "-n", "fuzz", given], cwd=ROOT, check=True, capture_output=True, text=True)
     seeds = re.findall(r"-seed[ =](\d+)", done.stdout)
     assert len(seeds) == 2

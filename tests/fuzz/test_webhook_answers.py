@@ -55,7 +55,7 @@ async def test_headers_without_an_end_are_given_up(endless: bytes) -> None:
         assert isinstance(await sent(url), RecoverableError)
 
 
-async def test_an_answer_that_drips_is_not_waited_for_longer_than_said() -> None:
+async def test_an_answer_that_drips_is_not_waited_for_longer_than_the_limit() -> None:
     async with receiver(b"HTTP/1.1 200 OK\r\nX: ", endless=b"a", pause=0.02) as (url, _):
         assert isinstance(await sent(url, 0.3), RecoverableError)
 

@@ -27,7 +27,7 @@ async def test_commits_made_inside_arrive_on_the_branch_outside(floor: Floor) ->
     assert floor.project.git("fsck", "--no-dangling") == ""
 
 
-async def test_commits_arrive_while_somebody_else_makes_a_working_tree(floor: Floor) -> None:
+async def test_commits_arrive_while_another_process_creates_a_worktree(floor: Floor) -> None:
     workspace = await floor.open()
     await floor.inside(workspace, COMMIT)
     begun = Path(workspace.git_dir).with_name("begun")  # as git leaves it until it knows the commit
@@ -278,7 +278,7 @@ async def test_garbage_collection_outside_leaves_the_private_repository_whole(fl
     assert [commit.subject for commit in (await floor.trees.observe(workspace)).commits] == ["Some work"]
 
 
-async def test_walls_are_refused_in_the_checkout_of_the_user(floor: Floor) -> None:
+async def test_a_sandbox_is_refused_in_the_checkout_of_the_user(floor: Floor) -> None:
     asked = request(branch=None)
     with pytest.raises(StateConflictError, match="working tree of their own"):
         await floor.trees.open(msgspec.structs.replace(asked, isolated=False))

@@ -55,7 +55,7 @@ async def test_a_branch_that_another_run_has_is_refused(project: Project) -> Non
     other.release()
 
 
-async def test_whoever_has_just_taken_a_branch_and_not_yet_said_its_name_is_no_other_run(project: Project) -> None:
+async def test_a_run_that_just_locked_a_branch_is_no_other_run(project: Project) -> None:
     layout = await RepositoryLayout.find(project.root)
     path = layout.branch_lock("genba/1")
     before = FileLock(path)
@@ -119,7 +119,7 @@ async def _cut_off(project: Project, branch: str, run: str) -> Path:
     return Path(workspace.path)
 
 
-async def test_a_tree_whose_maker_died_before_it_said_where_git_keeps_it_says_so(project: Project) -> None:
+async def test_a_worktree_whose_creator_died_before_it_named_its_git_folder_says_so(project: Project) -> None:
     tree = await _cut_off(project, "genba/1", "worker-0")
     (tree / ".git").write_text("")
 
@@ -132,7 +132,7 @@ async def test_a_tree_whose_maker_died_before_it_said_where_git_keeps_it_says_so
 @pytest.mark.parametrize(
     "lock", ["refs/heads/genba/1.lock", "worktrees/genba-1/index.lock", "worktrees/genba-1/HEAD.lock"]
 )
-async def test_locks_that_a_dead_git_left_on_a_branch_of_genba_keep_nobody_from_it(project: Project, lock: str) -> None:
+async def test_locks_that_a_dead_git_left_on_a_branch_of_genba_do_not_block_it(project: Project, lock: str) -> None:
     await _cut_off(project, "genba/1", "worker-0")
     project.git("commit", "-q", "--allow-empty", "-m", "Meanwhile")
     left = project.root / ".git" / lock
@@ -222,9 +222,7 @@ asyncio.run(main())
 """
 
 
-def test_a_git_that_has_the_lock_of_a_branch_leaves_nobody_behind_who_tidies_up_with_it(
-    project: Project, tmp_path: Path
-) -> None:
+def test_a_git_that_holds_a_branch_lock_starts_no_background_maintenance(project: Project, tmp_path: Path) -> None:
     environment = {**ordinary_environment(), "GIT_TRACE": str(tmp_path / "trace")}
 
     words = [sys.executable, "-c", _COMMITS, str(project.root)]

@@ -21,7 +21,7 @@ def _private_dir(workspace: Workspace) -> Path:
     return git_dir.parent.parent / "genba" / "private" / git_dir.name
 
 
-async def test_commits_that_nobody_had_seen_yet_are_there_after_a_resume(floor: Floor) -> None:
+async def test_unseen_commits_are_there_after_a_resume(floor: Floor) -> None:
     workspace = await floor.open()
     await floor.inside(workspace, COMMIT)
 
@@ -134,7 +134,7 @@ async def test_a_tree_that_the_user_deleted_is_made_again_with_what_was_committe
     later.trees.release()
 
 
-async def test_a_run_without_walls_never_removes_work_that_was_not_brought_back(floor: Floor) -> None:
+async def test_a_run_without_a_sandbox_never_removes_work_that_was_not_brought_back(floor: Floor) -> None:
     workspace = await floor.open()
     await floor.inside(workspace, COMMIT)
     floor.trees.release()
@@ -163,7 +163,7 @@ async def test_two_instances_never_have_the_same_branch(floor: Floor) -> None:
         await floor.open()
 
 
-async def test_a_private_repository_that_is_broken_is_told_with_the_way_on(floor: Floor) -> None:
+async def test_a_private_repository_that_is_broken_is_reported_with_the_way_on(floor: Floor) -> None:
     workspace = await floor.open()
     await floor.inside(workspace, f"{COMMIT}; rm -rf $(git rev-parse --git-dir)/objects")
     later = await floor.anew()

@@ -118,7 +118,7 @@ async def test_a_tree_that_would_write_into_a_git_folder_is_refused(floor: Floor
         "rm -rf $G/*",
     ],
 )
-async def test_a_repository_that_was_broken_is_told_and_its_files_are_rescued(floor: Floor, line: str) -> None:
+async def test_a_repository_that_was_broken_is_reported_and_its_files_are_rescued(floor: Floor, line: str) -> None:
     workspace = await floor.open()
     await floor.inside(workspace, f"G=$(git rev-parse --git-dir); {COMMIT}; {line}", expect=None)
 
@@ -148,7 +148,7 @@ async def test_links_in_the_place_of_what_git_keeps_lead_the_host_nowhere(
     assert {path: path.read_bytes() for path in secret.iterdir()} == before
 
 
-async def test_names_that_mean_something_to_somebody_else_stay_names(floor: Floor) -> None:
+async def test_names_with_a_meaning_elsewhere_stay_names(floor: Floor) -> None:
     workspace = await floor.open()
     names = ("--upload-pack=x", "x%2Fy", "ünï/cödé", "a.lock.b", "refs/heads/main", "x/@", "a" * 180, "$HOME`x`")
     lines = " ; ".join(f"git update-ref 'refs/heads/{name}' HEAD" for name in names)
@@ -281,7 +281,7 @@ def _link(outbox: Path) -> None:
         _bundle(b"-" * 5_000_000),
     ],
 )
-async def test_whatever_comes_out_of_the_walls_is_only_read(project: Project, told: Callable[[Path], None]) -> None:
+async def test_output_of_the_sandbox_is_only_read(project: Project, told: Callable[[Path], None]) -> None:
     trees = SandboxedWorktrees(await RepositoryLayout.find(project.root), LyingSandbox(told))
     workspace = await trees.open(request())
     inside = Path(workspace.git_dir).parent.parent / "genba/private" / Path(workspace.git_dir).name / "repository"

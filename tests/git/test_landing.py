@@ -38,7 +38,7 @@ def test_a_base_that_is_checked_out_elsewhere_is_brought_forward_there(project: 
     assert project.read("README.md") != "from the agent\n"
 
 
-async def test_a_checkout_that_cannot_be_put_back_is_put_back_by_whoever_lands_next(
+async def test_a_checkout_that_cannot_be_restored_is_restored_by_the_next_merge(
     project: Project, tmp_path: Path
 ) -> None:
     broken = tmp_path / "broken"

@@ -31,7 +31,7 @@ async def test_those_of_one_process_get_a_lock_in_the_order_in_which_they_asked(
     assert order == list(range(50))
 
 
-async def test_who_waits_too_long_in_the_line_is_told_who_holds_the_lock(tmp_path: Path) -> None:
+async def test_a_waiter_that_waits_too_long_learns_who_holds_the_lock(tmp_path: Path) -> None:
     async with held(tmp_path / "lock", "somebody"):
         with pytest.raises(StateConflictError, match="somebody"):
             async with held(tmp_path / "lock", "impatient", patience_seconds=0.01):
@@ -41,7 +41,7 @@ async def test_who_waits_too_long_in_the_line_is_told_who_holds_the_lock(tmp_pat
         pass
 
 
-async def test_who_is_cancelled_in_the_line_holds_up_nobody(tmp_path: Path) -> None:
+async def test_a_waiter_cancelled_in_the_line_delays_no_other(tmp_path: Path) -> None:
     async def work() -> None:
         async with held(tmp_path / "lock", "worker"):
             pass
@@ -68,7 +68,7 @@ async def test_the_first_in_the_line_waits_for_another_process(tmp_path: Path) -
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="not run: there is no /proc here")
-def test_one_that_has_died_and_that_nobody_has_buried_is_gone() -> None:
+def test_a_dead_process_that_was_not_reaped_is_gone() -> None:
     died = subprocess.Popen(["true"], stdout=subprocess.PIPE)
     os.waitid(os.P_PID, died.pid, os.WEXITED | os.WNOWAIT)
 

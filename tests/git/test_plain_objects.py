@@ -54,7 +54,7 @@ async def in_every_way(project: Project) -> tuple[str, str]:
     return base, project.commit("two")
 
 
-async def test_every_way_in_which_files_change_is_told_as_git_tells_it(project: Project) -> None:
+async def test_every_kind_of_file_change_is_listed_as_git_lists_it(project: Project) -> None:
     base, tip = await in_every_way(project)
     git = await git_of(project)
 
@@ -69,7 +69,7 @@ async def test_every_way_in_which_files_change_is_told_as_git_tells_it(project: 
 @pytest.mark.parametrize(
     "message", ["plain", "two\nlines \n\nand a body\n", "\n\n  late\n", "ä ö\n\nü", "tab\there", "trailing  \nnext"]
 )
-async def test_the_commits_of_a_line_are_told_as_git_tells_them(project: Project, message: str) -> None:
+async def test_the_commits_of_a_line_are_listed_as_git_lists_them(project: Project, message: str) -> None:
     base = project.commit("one")
     for number in range(3):
         project.write("file", f"{number}\n")
@@ -115,7 +115,7 @@ async def landed(project: Project, name: str, base: str) -> tuple[str, str, str]
     return before, tip, project.git("rev-parse", "main")
 
 
-async def test_a_line_that_is_merged_into_its_base_is_told_as_git_tells_it(project: Project) -> None:
+async def test_a_line_merged_into_its_base_is_listed_as_git_lists_it(project: Project) -> None:
     begin = project.commit("one")
     first, second = await landed(project, "a", begin), await landed(project, "b", begin)
     third = await landed(project, "c", first[2])
@@ -132,7 +132,7 @@ async def test_a_line_that_is_merged_into_its_base_is_told_as_git_tells_it(proje
             memory.know(row.sha, row.tree, tuple(row.parents.split()))
 
 
-async def test_what_the_commits_of_a_merge_touched_is_told_as_git_tells_it(project: Project) -> None:
+async def test_the_files_touched_by_a_merge_are_listed_as_git_lists_them(project: Project) -> None:
     begin = project.commit("one")
     first, second = await landed(project, "a", begin), await landed(project, "b", begin)
     git = await git_of(project)
@@ -146,7 +146,7 @@ async def test_what_the_commits_of_a_merge_touched_is_told_as_git_tells_it(proje
         assert [commit.subject[:5] for commit in facts.commits][:1] == ["Merge"]
 
 
-async def test_a_line_of_which_nobody_knows_whether_the_base_has_it_is_left_to_git(project: Project) -> None:
+async def test_a_line_of_unknown_origin_is_left_to_git(project: Project) -> None:
     begin = project.commit("one")
     _, tip, merge = await landed(project, "a", begin)
     project.write("more", "more\n")

@@ -142,7 +142,7 @@ async def test_a_death_in_the_middle_is_made_good(bench: Bench, cut_off: str) ->
     assert bench.project.git("rev-parse", f"{again.commit}^1") == before
 
 
-async def test_a_commit_that_nobody_has_is_refused_and_nothing_changes(bench: Bench) -> None:
+async def test_an_unknown_commit_is_refused_and_nothing_changes(bench: Bench) -> None:
     tip = bench.work("mine.txt", "mine\n")
 
     with pytest.raises(StateConflictError, match="main has no commit fffffff any more"):
@@ -151,7 +151,7 @@ async def test_a_commit_that_nobody_has_is_refused_and_nothing_changes(bench: Be
     assert bench.project.git("rev-parse", "genba/work") == tip
 
 
-async def test_behind_walls_the_author_finds_the_markers_and_commits_what_it_made_of_them(floor: Floor) -> None:
+async def test_in_the_sandbox_the_author_finds_the_markers_and_commits_what_it_made_of_them(floor: Floor) -> None:
     project = floor.project
     project.write("shared.txt", "one\n")
     project.commit("Begin the text")
@@ -178,7 +178,7 @@ async def test_behind_walls_the_author_finds_the_markers_and_commits_what_it_mad
     later.trees.release()
 
 
-async def test_a_target_whose_working_tree_is_behind_walls_moves_with_its_files(floor: Floor) -> None:
+async def test_a_target_whose_working_tree_is_in_the_sandbox_moves_with_its_files(floor: Floor) -> None:
     """Parts of a task land on its branch, which may be checked out in a tree of its own."""
     workspace = await floor.open("genba/parent")
     floor.trees.plain.let_go("genba/parent")

@@ -55,7 +55,7 @@ async def test_the_files_of_a_commit_are_those_of_its_base_and_what_changed(proj
     assert facts.touched == ("gone/old.txt", "kept.txt", "new name.txt")
 
 
-async def test_what_several_commits_touched_is_told_though_it_is_as_it_was_again(project: Project) -> None:
+async def test_files_touched_by_several_commits_are_listed_though_they_are_unchanged(project: Project) -> None:
     base = project.commit("one")
     project.write("twice.txt", "here\n")
     project.commit("two")

@@ -84,7 +84,7 @@ async def test_what_looks_like_a_number_and_is_none(field: Field, message: str) 
     assert not (await field.look()).on_base
 
 
-async def test_who_did_it_is_told_by_trailers(field: Field) -> None:
+async def test_trailers_name_the_author(field: Field) -> None:
     field.change("Add it\n\nIssue: 12\nAgent: iterator\nSession: iterator-12-1-abcdef\n")
     commit = (await field.look()).on_base[12][0]
     assert (commit.agent, commit.run, commit.subject) == ("iterator", "iterator-12-1-abcdef", "Add it")
@@ -145,7 +145,7 @@ async def test_a_squashed_branch_is_found_after_its_lines_were_changed_again(fie
     assert (await field.look()).branches[12][0].landed
 
 
-async def test_what_was_reverted_is_told_with_who_did(field: Field) -> None:
+async def test_what_was_reverted_is_reported_with_who_did(field: Field) -> None:
     sha = field.change("Add it\n\nIssue: 12\n")
     field.git("revert", "--no-edit", sha)
     by = field.git("rev-parse", "HEAD")
@@ -165,7 +165,7 @@ async def test_who_reverts_a_merge_takes_back_all_that_it_brought(field: Field) 
     assert {merge, inner} <= set(found.reverts)
 
 
-async def test_a_pull_request_that_was_reverted_is_told(field: Field) -> None:
+async def test_a_pull_request_that_was_reverted_is_reported(field: Field) -> None:
     field.change("Add login (#31)")
     sha = field.change('Revert "Add login (#31)" (#32)\n\nReverts acme/shop#31')
     found = await field.look()
@@ -182,7 +182,7 @@ async def test_the_second_look_reads_only_what_is_new(field: Field) -> None:
     assert (second.anew, list(second.on_base)) == (False, [13])
 
 
-async def test_a_base_that_was_rewritten_is_read_anew(field: Field) -> None:
+async def test_a_base_that_was_rewritten_is_read_again(field: Field) -> None:
     field.change("Begin")
     field.change("Add it\n\nIssue: 12\n")
     first = await field.look()
@@ -192,7 +192,7 @@ async def test_a_base_that_was_rewritten_is_read_anew(field: Field) -> None:
     assert (second.anew, list(second.on_base)) == (True, [13])
 
 
-async def test_another_base_is_read_anew(field: Field) -> None:
+async def test_another_base_is_read_again(field: Field) -> None:
     field.change("Begin")
     first = await field.look()
     field.change("Add it\n\nIssue: 12\n", on="develop")
@@ -220,7 +220,7 @@ async def test_a_shallow_clone_says_so(field: Field, tmp_path: Path) -> None:
     assert "shallow" in found.notes[0]
 
 
-async def test_a_base_that_is_not_there_is_told(field: Field) -> None:
+async def test_a_base_that_is_not_there_is_reported(field: Field) -> None:
     found = await field.look(base="nowhere")
     assert "there is no branch nowhere" in found.notes[0]
 

@@ -185,7 +185,7 @@ async def test_what_has_not_changed_is_not_pushed_again(hosts: Hosts) -> None:
     assert hosts.refs() == before
 
 
-async def test_a_remote_that_cannot_be_reached_is_told_and_leaves_the_work(hosts: Hosts) -> None:
+async def test_a_remote_that_cannot_be_reached_is_reported_and_leaves_the_work(hosts: Hosts) -> None:
     workspace = await hosts.a.trees.open(ask())
     await write(hosts.a, workspace, "one.txt", "one\n")
     url = hosts.away(hosts.a)
@@ -271,7 +271,7 @@ async def test_a_tree_that_was_deleted_by_hand_comes_back_with_what_was_not_comm
     assert (await hosts.a.trees.observe(back)).dirty == ("two.txt",)
 
 
-async def test_a_session_that_nobody_shared_is_gone_with_its_host(hosts: Hosts) -> None:
+async def test_a_session_that_was_not_shared_is_gone_with_its_host(hosts: Hosts) -> None:
     workspace = await hosts.a.trees.open(ask())
     hosts.a.dies()
 

@@ -62,7 +62,7 @@ def test_what_it_is_of_stands_at_the_end(signed: Signed, message: str, whole: st
         assert output == whole
 
 
-def test_a_commit_that_is_made_anew_is_signed_once(signed: Signed) -> None:
+def test_a_commit_that_is_made_again_is_signed_once(signed: Signed) -> None:
     signed.commit("Add tea", **OWN)
     signed.git("commit", "-q", "--amend", "--no-edit", "--allow-empty", **OWN)
     assert signed.git("log", "-1", "--format=%B") == f"Add tea\n\n{SIGNED}"

@@ -32,7 +32,7 @@ async def _seen_still(project: Project) -> Git:
     raise TimeoutError("it was never still")
 
 
-async def test_a_tree_that_is_as_it_was_is_told_of_without_git(
+async def test_an_unchanged_worktree_is_recognised_without_git(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     git = await _seen_still(project)
@@ -79,7 +79,7 @@ async def test_what_is_staged_and_nowhere_else_is_seen(project: Project) -> None
     assert "kept.txt" in (await tree_status(git, project.root, git.git_dir))[2]
 
 
-async def test_a_branch_that_somebody_moved_under_the_tree_is_seen(project: Project) -> None:
+async def test_a_branch_that_a_person_moved_under_the_tree_is_seen(project: Project) -> None:
     git = await _seen_still(project)
     other = project.git("commit-tree", "HEAD^{tree}", "-m", "elsewhere")
 

@@ -16,7 +16,7 @@ from tests.git.conftest import request
 from tests.project import Project
 
 
-async def test_who_is_told_to_stop_waits_for_the_end_of_its_git(project: Project, tmp_path: Path) -> None:
+async def test_a_stopped_process_waits_for_the_end_of_its_git(project: Project, tmp_path: Path) -> None:
     layout = await RepositoryLayout.find(project.root)
     begun, ended = tmp_path / "begun", tmp_path / "ended"
     slow = f"alias.slow=!touch {begun}; sleep 0.3; touch {ended}"

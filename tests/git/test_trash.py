@@ -26,7 +26,7 @@ def test_a_little_is_gone_at_once(tmp_path: Path) -> None:
     assert (kept / "inner" / "0.txt").read_text() == "x"
 
 
-def test_a_folder_that_nobody_may_read_is_deleted_too(tmp_path: Path) -> None:
+def test_an_unreadable_folder_is_deleted_too(tmp_path: Path) -> None:
     closed = _filled(tmp_path / "closed", 2)
     (closed / "inner").chmod(0)
 
@@ -35,7 +35,7 @@ def test_a_folder_that_nobody_may_read_is_deleted_too(tmp_path: Path) -> None:
     _until_gone(closed)
 
 
-def test_much_is_deleted_by_somebody_else(tmp_path: Path) -> None:
+def test_much_is_deleted_by_another_process(tmp_path: Path) -> None:
     much = _filled(tmp_path / "much", 300)
 
     delete_later(much)

@@ -33,7 +33,7 @@ def without_time(project: Project, commit: str) -> list[str]:
     return [line.rsplit(" ", 2)[0] + line[-6:] if line.startswith(who) else line[:1000] for line in lines]
 
 
-async def test_whoever_makes_many_commits_makes_them_as_git_does(project: Project) -> None:
+async def test_many_commits_are_made_as_git_makes_them(project: Project) -> None:
     project.commit("one")
     git = await git_of(project)
 

@@ -107,7 +107,7 @@ def test_each_status_has_one_meaning(status: int, kind: type[GenbaError]) -> Non
         (429, {}, "", 60),
     ],
 )
-def test_a_limit_names_the_time_until_which_nobody_asks(
+def test_a_limit_names_the_time_of_the_next_request(
     status: int, headers: dict[str, str], message: str, seconds: float
 ) -> None:
     error = refused(status, headers, message)
@@ -115,13 +115,13 @@ def test_a_limit_names_the_time_until_which_nobody_asks(
     assert error.retry_after == pytest.approx(seconds)
 
 
-def test_what_can_never_be_done_is_told_apart_from_what_this_token_may_not_do() -> None:
+def test_impossible_actions_differ_from_those_this_token_may_not_do() -> None:
     assert isinstance(refused(403, message="Unable to create comment because issue is locked."), Refused)
     assert isinstance(refused(403, message="Repository was archived so is read-only."), Refused)
     assert isinstance(refused(403, message="Resource not accessible by integration"), AccessRefusedError)
 
 
-def test_the_words_of_github_are_told_in_one_safe_and_short_line() -> None:
+def test_the_errors_of_github_are_shown_in_one_safe_and_short_line() -> None:
     errors = [{"message": "No commits between main and x"}, {"field": "base", "code": "invalid"}, "plain", 7]
     body = json.dumps({"message": "Validation\x1b[31m Failed\n", "errors": errors}).encode()
     assert words_of(body) == "Validation [31m Failed; No commits between main and x; base invalid; plain"
@@ -208,7 +208,7 @@ async def test_a_list_is_read_page_by_page(shop: GitHub) -> None:
         assert len(few) == 2
 
 
-async def test_a_renamed_repository_is_followed_and_told_once(shop: GitHub) -> None:
+async def test_a_renamed_repository_is_followed_and_reported_once(shop: GitHub) -> None:
     shop.rename_repository(SHOP, "store")
     async with connected(shop) as client:
         for _ in range(2):
@@ -318,7 +318,7 @@ async def test_between_two_changes_there_is_a_pause(shop: GitHub) -> None:
     assert clock.slept == [1.0, 1.0]
 
 
-async def test_what_github_refuses_is_told_in_its_words_and_without_the_token(shop: GitHub) -> None:
+async def test_what_github_refuses_is_reported_in_its_words_and_without_the_token(shop: GitHub) -> None:
     async with connected(shop) as client:
         with pytest.raises(Refused) as raised:
             await client.change("POST", client.repository("pulls"), {"title": "x", "head": "nobody", "base": "main"})
@@ -404,7 +404,7 @@ async def test_each_error_of_graphql_has_one_meaning(error: dict[str, object], k
 @pytest.mark.parametrize(
     "body", [b"", b"[]", b"null", b'{"data": 7}', b'{"errors": 7}', b"\xff\xfe", b'{"data": null}']
 )
-async def test_an_answer_of_graphql_that_is_none_is_told(body: bytes) -> None:
+async def test_an_answer_of_graphql_that_is_none_is_reported(body: bytes) -> None:
     canned = Canned(lambda request: httpx.Response(200, content=body, request=request))
     async with connected(settings("https://api.github.com"), transport=canned) as client:
         with pytest.raises(RemoteUnavailable):
@@ -428,7 +428,7 @@ async def test_an_error_without_an_end_is_read_for_a_while(status: int) -> None:
 
 
 @pytest.mark.parametrize("status", [200, 422])
-async def test_an_answer_without_a_bottom_is_told(status: int) -> None:
+async def test_an_answer_without_a_bottom_is_reported(status: int) -> None:
     deep = b'{"message": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
     canned = Canned(lambda request: httpx.Response(status, content=deep, request=request))
     async with connected(settings("https://api.github.com"), transport=canned) as client:

@@ -128,7 +128,7 @@ def test_a_document_is_held_to_the_schema_and_so_are_its_values(judge: Contract)
     assert judge.check_graphql("query {")
 
 
-def test_nobody_goes_to_github_without_a_name(judge: Contract) -> None:
+def test_every_request_to_github_has_a_user_agent(judge: Contract) -> None:
     nameless = msgspec.structs.replace(exchange_of("GET", "/user", 304), agent="")
 
     assert judge.check(nameless) == ["GET /user: GitHub answers nobody without a User-Agent"]

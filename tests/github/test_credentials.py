@@ -202,7 +202,7 @@ async def test_an_app_with_a_wrong_key_is_refused_and_the_key_is_in_no_text(hub:
     assert "a file" in raised.value.message
 
 
-async def test_a_token_that_expires_in_mid_run_is_told_and_nothing_was_sent_twice(hub: GitHub) -> None:
+async def test_a_token_that_expires_in_mid_run_is_reported_and_nothing_was_sent_twice(hub: GitHub) -> None:
     settle(hub)
     number = hub.add_issue(SHOP, title="One")
     async with connected(hub) as client:

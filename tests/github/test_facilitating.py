@@ -81,7 +81,7 @@ def test_an_issue_of_a_milestone_with_a_due_date_has_priority_high(shop: Shop) -
     assert "due" not in shop.told(urgent).splitlines()[1]
 
 
-def test_without_a_network_the_copy_serves_and_its_age_is_told(shop: Shop) -> None:
+def test_without_a_network_the_copy_serves_and_its_age_is_shown(shop: Shop) -> None:
     number = shop.issue()
     shop.sync()
     shop.hub.faults.add(Fault(status=503, times=1000))
@@ -96,7 +96,7 @@ def test_offline_nothing_is_asked(shop: Shop) -> None:
     assert shop.hub.requests == []
 
 
-def test_a_board_narrows_the_report_and_one_that_is_not_there_is_told(shop: Shop) -> None:
+def test_a_board_narrows_the_report_and_one_that_is_not_there_is_reported(shop: Shop) -> None:
     shop.issue("Not on the board")
     carded = shop.issue("On the board")
     shop.hub.add_organization("acme", members=["octocat"])
@@ -180,9 +180,7 @@ def test_issues_that_were_never_read_are_not_known(shop: Shop) -> None:
     ("path", "effect", "skip"),
     [("*/comments", True, 0), ("*/comments", False, 2), ("*/labels", True, 0), ("*/labels", False, 0)],
 )
-def test_whoever_is_killed_while_it_speaks_leaves_no_comment_twice(
-    shop: Shop, path: str, effect: bool, skip: int
-) -> None:
+def test_a_death_during_a_comment_leaves_no_comment_twice(shop: Shop, path: str, effect: bool, skip: int) -> None:
     """It dies while GitHub has its request: before anything came of it, and after, with nobody to hear the answer."""
     numbers = [shop.issue(f"Add tea {each}") for each in range(4)]
     shop.hub.block(SHOP, numbers[1], numbers[0])

@@ -42,7 +42,7 @@ def a_branch(hub: GitHub, name: str = "genba/1", text: str = "x") -> str:
 # ------------------------------------------------------------------------------------------------------------ the list
 
 
-async def test_pull_requests_in_the_list_are_told_apart(shop: GitHub) -> None:
+async def test_pull_requests_in_the_list_are_distinguished(shop: GitHub) -> None:
     number = shop.add_issue(SHOP, title="One", body="Text", labels=["docs"], assignees=["rita"], author="stranger")
     a_branch(shop)
     pull = shop.open_pull_request(SHOP, "genba/1")
@@ -227,7 +227,7 @@ async def test_an_outage_is_not_taken_for_too_much(shop: GitHub) -> None:
     assert [one.operation for one in shop.requests].count("Details") == 3
 
 
-async def test_a_repository_that_is_not_there_is_told(shop: GitHub) -> None:
+async def test_a_repository_that_is_not_there_is_reported(shop: GitHub) -> None:
     number = shop.add_issue(SHOP, title="One")
     async with connected(settings(shop.url, "acme/nothing")) as client:
         issues = GitHubIssues(client)
@@ -307,7 +307,7 @@ async def test_only_who_may_write_counts_as_a_writer(shop: GitHub) -> None:
     assert values == {"rita": (True, True), "reader": (True, False), "stranger": (False, False)}
 
 
-def test_a_word_that_nobody_knows_ends_no_reading() -> None:
+def test_an_unknown_word_does_not_end_the_stream() -> None:
     output = Reviews(nodes=[ReviewNode(id="r", state="SHRUGGED")])
     odd = pull_of_node(PullNode(number=1, state="ARCHIVED", latest_opinionated_reviews=output), {})
     assert odd.state is PullRequestState.OPEN
@@ -384,7 +384,7 @@ async def test_a_renamed_repository_keeps_its_cards(shop: GitHub) -> None:
         assert [found for found, _ in (await GitHubIssues(client).cards("acme", board, "Status")).cards] == [number]
 
 
-async def test_a_token_that_may_not_see_boards_is_told_how_to_see_them(shop: GitHub) -> None:
+async def test_a_token_that_may_not_see_boards_learns_how_to_see_them(shop: GitHub) -> None:
     board = shop.add_project("acme", public=False)
     shop.add_token(TOKEN, "octocat", scopes=["repo"])
     async with connected(shop) as client:

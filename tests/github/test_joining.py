@@ -30,18 +30,18 @@ def test_who_is_let_in_sees_how_much_there_is(joined: Project) -> None:
     assert row["detail"] == "acme/shop: 2 open issues and pull requests, by GENBA_GITHUB_TOKEN"
 
 
-def test_a_token_that_is_not_good_is_told_and_not_shown(joined: Project) -> None:
+def test_a_token_that_is_not_good_is_reported_and_not_shown(joined: Project) -> None:
     row = github(joined, "ghp_notagoodtokennotagoodtoken00")
     assert row["health"] == "missing"
     assert "notagood" not in str(row)
 
 
-def test_a_repository_that_is_not_there_is_told(joined: Project, hub: GitHub) -> None:
+def test_a_repository_that_is_not_there_is_reported(joined: Project, hub: GitHub) -> None:
     joined.write(".genba/config.yaml", f"tracker: {{github: {{repository: acme/nothing, url: {hub.url}}}}}\n")
     assert "acme/nothing" in github(joined)["detail"]
 
 
-def test_a_token_that_may_only_read_is_told(joined: Project, hub: GitHub) -> None:
+def test_a_token_that_may_only_read_is_reported(joined: Project, hub: GitHub) -> None:
     hub.add_token("ghp_readsreadsreadsreads00", "reader")
     row = github(joined, "ghp_readsreadsreadsreads00")
     assert row["health"] == "missing"

@@ -14,7 +14,7 @@ from tests.github.offices import SHOP, TOKEN, settings, settle
 from tests.standins.github.server import GitHub
 
 
-async def test_who_logged_in_anew_is_let_in_without_a_new_start(
+async def test_a_new_login_works_without_a_restart(
     hub: GitHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     number = settle(hub).add_issue(SHOP, title="One")

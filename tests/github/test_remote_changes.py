@@ -112,7 +112,7 @@ async def test_an_old_comment_among_many_is_found(shop: GitHub) -> None:
         assert await GitHubChanges(client).find(PostComment(issue=1, body="Done."), "key-2") is None
 
 
-async def test_the_comment_that_is_kept_is_made_anew_where_somebody_deleted_it(
+async def test_the_single_comment_is_created_again_where_a_person_deleted_it(
     shop: GitHub, changes: GitHubChanges
 ) -> None:
     await changes.apply(KeepComment(issue=1, name="status", body="It began."), "k1")
@@ -157,7 +157,7 @@ async def test_what_people_label_meanwhile_stays(shop: GitHub, changes: GitHubCh
     assert shop.labels(SHOP, 1) == ["docs", "new", "theirs"]
 
 
-async def test_a_label_that_somebody_else_took_away_is_no_problem(shop: GitHub, changes: GitHubChanges) -> None:
+async def test_a_label_that_a_person_removed_is_no_problem(shop: GitHub, changes: GitHubChanges) -> None:
     def take() -> None:
         shop.unlabel(SHOP, 1, "old")
 
@@ -219,7 +219,7 @@ async def test_the_open_pull_request_of_the_branch_is_brought_up_to_date(shop: G
     assert len(sent(shop)) == before
 
 
-async def test_a_draft_that_could_not_be_made_ready_is_tried_again_and_else_told(
+async def test_a_draft_that_could_not_be_made_ready_is_tried_again_and_else_reported(
     shop: GitHub, changes: GitHubChanges
 ) -> None:
     number = shop.open_pull_request(SHOP, "genba/1", draft=True)
@@ -269,7 +269,7 @@ async def test_reviewers_who_were_not_asked_because_the_answer_was_lost_are_aske
     assert await changes.find(change, "key-1") is not None
 
 
-async def test_who_cannot_be_asked_is_told_and_stops_nothing(shop: GitHub, changes: GitHubChanges) -> None:
+async def test_an_unreachable_agent_is_reported_and_stops_nothing(shop: GitHub, changes: GitHubChanges) -> None:
     change = OpenPullRequest(
         branch="genba/1", target="main", title="T", body="B", reviewers=("Octocat", "rita", "stranger", "team/nobody")
     )
@@ -328,7 +328,7 @@ async def test_a_pull_request_is_merged_by_each_method(
     assert (again.commit, again.existed) == (made.commit, True)
 
 
-async def test_a_head_that_somebody_moved_is_not_merged(
+async def test_a_head_that_a_person_moved_is_not_merged(
     shop: GitHub, changes: GitHubChanges, proposed: MergePullRequest
 ) -> None:
     shop.commit(SHOP, "genba/1", {"b.txt": "x"}, "Sneak in", start="genba/1")
@@ -337,7 +337,7 @@ async def test_a_head_that_somebody_moved_is_not_merged(
     assert not shop.pull_request(SHOP, proposed.number).merged
 
 
-async def test_a_conflict_is_told(shop: GitHub, changes: GitHubChanges, proposed: MergePullRequest) -> None:
+async def test_a_conflict_is_reported(shop: GitHub, changes: GitHubChanges, proposed: MergePullRequest) -> None:
     shop.commit(SHOP, "main", {"a.txt": "something else"}, "Other")
     with pytest.raises(UnrecoverableError, match="does not merge pull request"):
         await changes.apply(proposed, "merge")
@@ -356,7 +356,7 @@ async def test_a_merge_whose_answer_was_lost_is_found(
     assert found.commit == shop.pull_request(SHOP, proposed.number).merge_sha
 
 
-async def test_what_somebody_else_merged_is_found_and_not_sent(
+async def test_work_merged_elsewhere_is_found_and_not_sent(
     shop: GitHub, changes: GitHubChanges, proposed: MergePullRequest
 ) -> None:
     commit = shop.merge(SHOP, proposed.number, by="rita")
@@ -427,7 +427,7 @@ EVERY: list[RemoteChange] = [
 
 
 @pytest.mark.parametrize("change", EVERY, ids=lambda change: type(change).__name__)
-async def test_whoever_is_not_let_in_or_must_wait_has_changed_nothing(shop: GitHub, change: RemoteChange) -> None:
+async def test_a_refused_or_delayed_caller_has_changed_nothing(shop: GitHub, change: RemoteChange) -> None:
     shop.add_project("acme")
     async with connected(shop) as client:
         changes = GitHubChanges(client)

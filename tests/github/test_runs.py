@@ -180,7 +180,7 @@ def test_what_others_push_to_the_branch_is_never_overwritten(shop: Shop) -> None
     assert shop.project.git("show", f"{second['branch']}:rita.txt") == "by rita"
 
 
-def test_somebody_who_pushes_in_between_is_told_of_and_not_pushed_over(shop: Shop) -> None:
+def test_a_push_in_between_is_reported_and_not_overwritten(shop: Shop) -> None:
     shop.agent()
     number = shop.issue()
     first = shop.project.run("iterator", "--issue", str(number))
@@ -199,7 +199,7 @@ def test_somebody_who_pushes_in_between_is_told_of_and_not_pushed_over(shop: Sho
     assert shop.tip(first["branch"]) == theirs
 
 
-def test_a_pull_request_that_somebody_merges_by_hand_ends_the_task(shop: Shop) -> None:
+def test_a_pull_request_that_a_person_merges_by_hand_ends_the_task(shop: Shop) -> None:
     shop.agent()
     number = shop.issue()
     shop.project.run("iterator", "--issue", str(number))
@@ -210,7 +210,7 @@ def test_a_pull_request_that_somebody_merges_by_hand_ends_the_task(shop: Shop) -
     assert shop.hub.issue(SHOP, number).state == "closed"
 
 
-def test_a_pull_request_that_somebody_closes_is_a_question(shop: Shop) -> None:
+def test_a_pull_request_that_a_person_closes_is_a_question(shop: Shop) -> None:
     shop.agent()
     number = shop.issue()
     shop.project.run("iterator", "--issue", str(number))
@@ -353,7 +353,7 @@ def test_a_sync_that_is_killed_at_the_merge_merges_once(shop: Shop, took_effect:
     assert merges == "1"
 
 
-def test_commits_of_the_base_that_nobody_else_has_are_told(shop: Shop) -> None:
+def test_commits_of_the_base_that_exist_only_here_are_reported(shop: Shop) -> None:
     shop.agent()
     shop.project.git("fetch", "-q", "origin")
     shop.project.write("mine.txt", "not for others yet\n")
@@ -363,7 +363,7 @@ def test_commits_of_the_base_that_nobody_else_has_are_told(shop: Shop) -> None:
     assert "the pull request brings 1 commit of your main that origin does not have" in done.err
 
 
-def test_who_waits_for_long_for_a_pull_request_is_told_why(shop: Shop) -> None:
+def test_a_long_wait_for_a_pull_request_is_explained(shop: Shop) -> None:
     shop.agent()
     number = shop.issue()
     shop.hub.faults.limit("POST", "*/pulls", retry_after=7)

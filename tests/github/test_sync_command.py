@@ -75,7 +75,7 @@ def test_choices_that_do_not_go_together_are_refused(shop: Shop, words: tuple[st
     assert shop.hub.requests == []
 
 
-def test_a_project_whose_issues_live_here_is_told_how_to_join(project: Project) -> None:
+def test_a_project_whose_issues_live_here_learns_how_to_join(project: Project) -> None:
     refused = project.genba("sync")
     assert refused.code == 5
     assert "genba init --github OWNER/REPOSITORY" in refused.err
@@ -124,7 +124,7 @@ def test_one_at_a_time_and_a_killed_one_is_in_nobodys_way(shop: Shop) -> None:
     assert shop.status(number) == "open"
 
 
-def test_a_repository_that_was_renamed_is_followed_and_told(shop: Shop) -> None:
+def test_a_repository_that_was_renamed_is_followed_and_reported(shop: Shop) -> None:
     number = shop.issue()
     shop.hub.rename_repository(SHOP, "store")
     seen = shop.project.genba("sync", check=0)

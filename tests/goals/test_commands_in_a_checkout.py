@@ -217,7 +217,7 @@ async def test_what_git_shows_is_not_run_in_a_checkout(engine: GoalEngine, place
 
 
 @pytest.mark.parametrize("command", [None, "gitleaks detect", ("gitleaks", "detect"), "/usr/bin/gitleaks git ."])
-async def test_secrets_are_looked_for_by_the_scan_that_nobody_can_switch_off(
+async def test_the_secret_scan_cannot_be_switched_off(
     engine: GoalEngine,
     scanner: RememberingScanner,
     place: Place,

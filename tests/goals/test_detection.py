@@ -164,7 +164,5 @@ def test_a_folder_that_is_not_there_has_no_commands(tmp_path: Path) -> None:
         (None, True),
     ],
 )
-def test_a_command_that_cannot_be_told_files_runs_the_whole_suite(
-    command: str | tuple[str, ...] | None, whole: bool
-) -> None:
+def test_a_command_that_takes_no_files_runs_the_whole_suite(command: str | tuple[str, ...] | None, whole: bool) -> None:
     assert runs_whole_suite(command) is whole

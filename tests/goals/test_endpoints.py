@@ -190,7 +190,7 @@ async def test_an_answer_contains_what_it_should(
     assert result.status is status, result.detail
 
 
-async def test_a_wrong_value_is_told_beside_the_wanted_one(engine: GoalEngine, place: Place, mark: str) -> None:
+async def test_a_wrong_value_is_reported_beside_the_wanted_one(engine: GoalEngine, place: Place, mark: str) -> None:
     goal = contains("/api/login", method="POST", json_path="$.token", equals="xyz")
 
     assert (await engine.run(goal, place, mark)).detail == ('POST /api/login → 200, $.token is "abc", wanted "xyz"')
@@ -240,14 +240,16 @@ async def test_a_service_that_is_not_ready_in_time_is_a_failure(
     assert "was not ready within 1.5 s" in result.detail
 
 
-async def test_a_service_on_another_port_than_it_was_told_is_named(engine: GoalEngine, place: Place, mark: str) -> None:
+async def test_a_service_on_another_port_than_the_given_one_is_named(
+    engine: GoalEngine, place: Place, mark: str
+) -> None:
     result = await engine.run(responds("/", serve="sleep 600", ready_seconds=0.3), place, mark)
 
     assert result.status is FAILED
     assert "nothing listens on port" in result.detail
 
 
-async def test_a_service_that_ends_before_it_is_ready_fails_with_what_it_said(
+async def test_a_service_that_ends_before_it_is_ready_fails_with_its_output(
     engine: GoalEngine, place: Place, mark: str
 ) -> None:
     serve = "echo starting; echo 'ImportError: no module' >&2; exit 4"
@@ -312,7 +314,7 @@ async def test_a_fixed_port_is_used_when_it_is_free(engine: GoalEngine, place: P
     assert (await engine.run(goal, place, mark)).status is PASSED
 
 
-async def test_a_port_that_somebody_else_has_is_never_asked(
+async def test_a_port_of_another_program_is_never_asked(
     engine: GoalEngine, place: Place, mark: str, folder: Path
 ) -> None:
     with socket.socket() as other:

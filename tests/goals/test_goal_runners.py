@@ -30,7 +30,7 @@ class TestGoalRunners(GoalRunnerConformance):
         return engine if request.param == "engine" else scripted()
 
 
-async def test_the_double_fails_on_a_goal_that_nobody_expected(place: Place) -> None:
+async def test_the_double_fails_on_an_unexpected_goal(place: Place) -> None:
     double = ScriptedGoals({})
 
     with pytest.raises(UnexpectedStep):

@@ -191,9 +191,7 @@ async def test_without_a_test_file_there_is_no_test(engine: GoalEngine, branch: 
         ("pnpm exec vitest run", ("pnpm", "exec", "vitest", "run"), ("a.py", "./-b.py")),
     ],
 )
-def test_known_runners_are_told_the_files(
-    folder: Path, command: str, words: tuple[str, ...], more: tuple[str, ...]
-) -> None:
+def test_known_runners_get_the_files(folder: Path, command: str, words: tuple[str, ...], more: tuple[str, ...]) -> None:
     (folder / "tests").mkdir()
     run = narrow(command, ("a.py", "-b.py"), folder)
 

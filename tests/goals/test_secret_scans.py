@@ -166,7 +166,7 @@ async def test_a_branch_without_a_secret_passes_and_says_who_looked(scan: Scan, 
     assert (result.name, result.status, result.detail) == ("no_secrets", PASSED, f"{scan.tool}, 2 commits"), result
 
 
-async def test_a_secret_is_told_by_rule_file_line_and_commit(scan: Scan, repository: Repository) -> None:
+async def test_a_secret_is_reported_by_rule_file_line_and_commit(scan: Scan, repository: Repository) -> None:
     commit = repository.commit({"src/x.py": f"a = 1\nb = 2\nc = '{TOKEN}'\n"})
 
     result = await scan()
@@ -316,7 +316,7 @@ async def test_strange_names_and_messages_are_no_hiding_place(scan: Scan, reposi
     assert "\t" not in result.output
 
 
-async def test_every_finding_is_counted_and_the_first_is_told(scan: Scan, repository: Repository) -> None:
+async def test_every_finding_is_counted_and_the_first_is_reported(scan: Scan, repository: Repository) -> None:
     repository.commit({"a.py": f"c = '{TOKEN}'\n", "b.py": f"c = '{OTHER}'\n"})
 
     result = await scan()

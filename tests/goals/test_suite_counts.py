@@ -216,7 +216,7 @@ def test_one_test_anywhere_in_the_command_is_not_none(runner: str) -> None:
     assert count.passed == 1
 
 
-def test_a_count_is_told_in_words() -> None:
+def test_a_count_is_reported_in_words() -> None:
     assert str(SuiteCount(passed=1)) == "1 test passed"
     assert str(SuiteCount(passed=5, failed=1, skipped=2)) == "5 tests passed, 1 failed, 2 skipped"
     assert str(SuiteCount(passed=2, exact=False)) == "2 packages of tests passed"

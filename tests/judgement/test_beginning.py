@@ -99,7 +99,7 @@ def test_without_another_agent_a_person_decides_when_the_one_has_failed() -> Non
     assert "no other agent" in only(Escalate, decide(here)).escalation.question
 
 
-def test_a_person_who_let_it_be_tried_again_is_told_of_all_that_was_tried() -> None:
+def test_a_person_who_allowed_a_retry_learns_of_all_that_was_tried() -> None:
     again = (failure(1, 5), failure(1, 6))
     alone = only(Escalate, decide(field(task(1), failures={1: again}))).escalation.question
     assert alone.startswith("2 attempts failed (6 sessions so far), and no other agent is left to try")
@@ -119,7 +119,7 @@ def test_failures_are_waited_out_longer_each_time() -> None:
     assert wait_of(1, decide(twice, told_)).until == "2026-03-01T12:01:30.000000Z"
 
 
-def test_a_failure_that_is_still_to_come_by_the_clock_holds_nobody_off() -> None:
+def test_a_failure_in_the_future_causes_no_backoff() -> None:
     told_ = settings(attempts={"backoff_seconds": 100})
     of_another_host = field(task(1), failures={1: (failure(1, 1, ended_at="2026-03-01T12:01:00.000000Z"),)})
     assert wait_of(1, decide(of_another_host, told_)).until == "2026-03-01T12:02:40.000000Z"
@@ -197,7 +197,7 @@ def test_after_enough_rejected_plans_a_person_decides_whether_there_is_another()
     assert only(Start, decide(again)).attempt == 4
 
 
-def test_a_plan_with_too_many_parts_is_rejected_whoever_approves() -> None:
+def test_a_plan_with_too_many_subtasks_is_rejected_by_every_kind_of_approval() -> None:
     here = field(task(1, decompose=True), plans=(plan(1, parts=13),))
     assert "at most 12" in only(RejectPlan, decide(here, PLANNED)).reason
 
@@ -224,7 +224,7 @@ def test_a_review_is_not_a_part() -> None:
 # ── reviews ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_review_by_an_agent_begins_with_somebody_who_is_no_author() -> None:
+def test_a_review_by_an_agent_begins_with_one_that_is_no_author() -> None:
     found = only(Start, decide(_under_review()))
     assert (found.task, found.purpose, found.agent) == (2, Purpose.REVIEW, "reviewer")
 
@@ -265,7 +265,7 @@ def test_a_task_whose_budget_is_used_up_goes_to_a_person() -> None:
     assert only(Start, decide(own, settings(budget={"task_usd": 3}))).task == 1
 
 
-def test_a_budget_of_the_day_stops_everybody_until_midnight_and_is_told_once() -> None:
+def test_a_daily_budget_stops_all_workers_until_midnight_and_is_reported_once() -> None:
     here = field(task(1), task(2), ledger=SpendingTotals(today=Cost(cost_usd=10)))
     found = decide(here, settings(budget={"day_usd": 10}))
     assert none(Start, found)

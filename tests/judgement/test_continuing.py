@@ -53,7 +53,7 @@ CHANGED = "d" * 40
 # ── an answer ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_question_that_nobody_was_asked_yet_is_put_to_a_person() -> None:
+def test_a_new_question_is_put_to_a_person() -> None:
     here = field(task(1, status=TaskStatus.IN_PROGRESS), sessions=(_asks(),))
     found = only(Escalate, decide(here))
     assert (found.escalation.kind, found.escalation.question) == (EscalationKind.QUESTION, "MIT or Apache?")
@@ -194,7 +194,7 @@ def test_an_author_never_reviews_so_a_person_does() -> None:
     assert wanted.reason == "only reviewer could review it, and has worked on it"
 
 
-def test_a_person_who_reviews_instead_of_an_agent_is_told_why() -> None:
+def test_a_person_who_reviews_instead_of_an_agent_learns_why() -> None:
     here = field(
         _reviewed("ai", children=(2,)), review_task(2, 1), sessions=(_judged(agent="reviewer"),),
         reviews=(review(2, 1, reviewer_type="human"),),
@@ -203,7 +203,7 @@ def test_a_person_who_reviews_instead_of_an_agent_is_told_why() -> None:
     assert asked.startswith("No agent reviews it: only reviewer could review it, and has worked on it. Is commit ")
 
 
-def test_a_review_by_a_person_is_an_escalation_and_starts_nobody() -> None:
+def test_a_review_by_a_person_is_an_escalation_and_starts_no_agent() -> None:
     here = field(
         _reviewed("human", children=(2,)), review_task(2, 1), sessions=(_judged(),),
         reviews=(review(2, 1, reviewer_type="human"),),
@@ -246,7 +246,7 @@ def test_after_the_rounds_of_review_a_person_approves_or_says_what_is_missing() 
     assert "rename it" in onward.gap.output
 
 
-def test_whoever_comes_back_with_the_same_commit_after_findings_is_brought_before_a_person() -> None:
+def test_the_same_commit_after_findings_is_put_before_a_person() -> None:
     wants = review(2, 1, status="changes", findings=("must: x",))
     here = field(_reviewed("ai"), sessions=(_judged(reviews=1),), reviews=(wants,))
 
@@ -292,7 +292,7 @@ def test_a_session_that_the_budget_of_the_day_suspended_goes_on_tomorrow() -> No
     assert wait_of(1, decide(here, settings(budget={"day_usd": 9}))).until == "2026-03-02T00:00:00.000000Z"
 
 
-def test_a_session_that_was_suspended_goes_on_unless_somebody_stopped_it() -> None:
+def test_a_session_that_was_suspended_goes_on_unless_a_person_stopped_it() -> None:
     suspended = session(1, waits_for=WaitsFor.RESUME)
     assert only(Continue, decide(field(task(1), sessions=(suspended,)))).cause is Cause.RESUMED
     stopped = field(task(1), sessions=(suspended,), escalations=(asked(1, EscalationKind.STOPPED),))
@@ -349,7 +349,7 @@ def test_a_closure_that_fails_is_tried_again_later_each_time_and_then_put_to_a_p
     assert only(Close, with_(late, enough)) == Close(task=1, run="run-1", commit=COMMIT, landed=landed)
 
 
-def test_a_closure_that_met_a_full_disk_is_tried_until_there_is_room_and_nobody_is_asked() -> None:
+def test_a_closure_that_met_a_full_disk_is_tried_until_there_is_room_without_a_question() -> None:
     result = settings(attempts={"backoff_seconds": 10, "max": 3})
 
     def with_(failed_at: str) -> tuple[SchedulerAction, ...]:

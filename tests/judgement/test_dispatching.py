@@ -147,7 +147,7 @@ def test_sessions_that_begin_at_one_look_share_the_free_memory() -> None:
 # ── pauses and filters ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_nobody_asks_a_provider_that_is_paused_and_one_time_is_told() -> None:
+def test_a_paused_provider_is_not_asked_and_one_time_is_reported() -> None:
     pause = ProviderPause(provider="north", until=LATER, reason="429")
     here = field(
         task(1), task(2, assignee="reviewer"), task(3, status=TaskStatus.OPEN), pauses=(pause,),
@@ -160,7 +160,7 @@ def test_nobody_asks_a_provider_that_is_paused_and_one_time_is_told() -> None:
     assert next_time(found) == LATER
 
 
-def test_a_pause_that_is_over_stops_nobody() -> None:
+def test_a_pause_that_is_over_stops_no_worker() -> None:
     over = ProviderPause(provider="north", until="2026-03-01T11:59:59.000000Z")
     assert started(decide(field(task(1), pauses=(over,)))) == [1]
 
@@ -195,7 +195,7 @@ def test_a_held_task_leaves_the_merge_queue() -> None:
     assert none(RunQueue, found)
 
 
-def test_when_everybody_is_told_to_leave_nothing_is_done() -> None:
+def test_when_all_workers_are_stopped_nothing_is_done() -> None:
     here = field(task(1), in_review(2), stopping=True, sessions=(verified(2),), entries=(entry(2),))
     found = decide(here)
     assert {type(move) for move in found} == {Wait}
@@ -244,7 +244,7 @@ def test_two_ready_tasks_with_the_same_scope_begin_one_after_the_other() -> None
     assert wait_of(2, found).kind is WaitReason.OVERLAP
 
 
-def test_what_a_session_has_changed_counts_though_nobody_declared_it() -> None:
+def test_undeclared_changes_of_a_session_count() -> None:
     here = field(task(1, scope=("src/app.py",)), task(3), sessions=(session(3, changed=("src/app.py",)),))
     assert wait_of(1, decide(here)).why.endswith("#3 has changed src/app.py")
 
@@ -321,7 +321,7 @@ def test_an_entry_of_another_commit_leaves_the_queue() -> None:
 # ── repairs, executors, standstill ───────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_task_in_progress_that_nobody_works_on_is_opened_again() -> None:
+def test_a_task_in_progress_without_a_worker_is_reopened() -> None:
     here = field(task(1, status=TaskStatus.IN_PROGRESS), sessions=(failure(1, 1),))
     assert only(Reopen, decide(here)).task == 1
 
@@ -362,12 +362,12 @@ def test_tasks_that_wait_for_each_other_in_a_circle_are_named() -> None:
     assert wait_of(4, found).why == "it waits for #1"
 
 
-def test_a_dependency_that_was_cancelled_is_told_with_the_way_out() -> None:
+def test_a_dependency_that_was_cancelled_is_reported_with_the_way_out() -> None:
     here = field(task(1, dependencies=(2,)), task(2, status=TaskStatus.CANCELLED), ready=())
     assert wait_of(1, decide(here)).why.endswith("genba task depend 1 --remove 2")
 
 
-def test_a_standstill_is_told_once_for_the_project() -> None:
+def test_a_standstill_is_reported_once_for_the_project() -> None:
     blocker = Blocker(BlockerKind.NEEDS_INPUT, "which region?")
     here = field(task(1, status=TaskStatus.BLOCKED, blocker=blocker), task(2, dependencies=(1,)), ready=())
     found = decide(here)
@@ -428,7 +428,7 @@ def test_landed_work_without_a_session_is_done() -> None:
         {},
     ],
 )
-def test_verified_work_without_a_session_that_has_not_landed_is_tried_anew(other: dict[str, Any]) -> None:
+def test_verified_work_without_a_session_that_has_not_landed_is_tried_again(other: dict[str, Any]) -> None:
     here = field(in_review(1), sessions=(ended(1),), **other)
     assert "its session ended failed: tests_pass failed" in only(Reopen, decide(here)).reason
 

@@ -14,7 +14,7 @@ ENDINGS = {
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_code_that_ends_whoever_imports_it_is_seen(ending: str) -> None:
+def test_code_that_ends_the_importing_process_is_seen(ending: str) -> None:
     made = branch({"app.py": "x = 1\n"}, {"app.py": ENDINGS[ending]})
 
     assert made.tests_kept().detail == "adds a call that ends the whole run on import (app.py)"

@@ -35,7 +35,7 @@ def rejected(*results: GoalResult) -> Verification:
     )
 
 
-def test_the_next_attempt_is_told_what_was_tried_and_where_it_stands() -> None:
+def test_the_next_attempt_gets_what_was_tried_and_the_status() -> None:
     note = handover(
         TASK,
         [
@@ -107,7 +107,7 @@ HOSTILE = st.text(alphabet=st.sampled_from("#->`A \n\r\x0b\x85\u2028\u2029\x1b\0
 
 
 @given(HOSTILE)
-def test_nothing_that_was_said_stands_alone_on_a_line(said: str) -> None:
+def test_no_quoted_output_stands_alone_on_a_line(said: str) -> None:
     marked = f"EVIL{said}EVIL"
     escalation = Escalation(
         task=12, kind=EscalationKind.QUESTION, question=marked, status="answered", answer=marked, answered_by="ann"

@@ -79,7 +79,7 @@ STATES: dict[str, Snapshot] = {
 }
 
 
-def test_every_text_has_a_state_that_it_is_told_in() -> None:
+def test_every_text_has_a_state_that_shows_it() -> None:
     assert set(STATES) == set(NAMES)
     assert {name: text_name(decide(state)) for name, state in STATES.items()} == {name: name for name in NAMES}
 
@@ -411,7 +411,7 @@ def test_every_instruction_says_what_to_call_next() -> None:
         assert last == ("Call logout, and end. Do nothing else." if name == "exit" else "Then call get_next_action.")
 
 
-def test_messages_and_warnings_are_told_before_the_last_line() -> None:
+def test_messages_and_warnings_are_printed_before_the_last_line() -> None:
     state = msgspec.structs.replace(STATES["start_subtask"], messages=2, repeats=20)
     assert write(decide(state)).splitlines()[-3:] == snapshot(
         [
@@ -430,12 +430,12 @@ def test_messages_and_warnings_are_told_before_the_last_line() -> None:
 
 
 @pytest.mark.parametrize("language", WORDS)
-def test_every_reason_to_stop_is_told_in_words(language: str) -> None:
+def test_every_reason_to_stop_is_reported_in_words(language: str) -> None:
     result = {write(decide(msgspec.structs.replace(WORKER, ending=reason)), language) for reason in ExitReason}
     assert len(result) == len(ExitReason)
 
 
-def test_work_that_was_red_too_often_is_told_apart_from_asking_too_often() -> None:
+def test_failing_too_often_differs_from_asking_too_often() -> None:
     state = msgspec.structs.replace(WORKER, evidence=RED, reworks=10)
     assert write(decide(state)).splitlines()[0] == instruction_texts_en.REASONS["exit-reworks"]
 
@@ -587,7 +587,7 @@ def test_the_instructions_of_a_project_are_read_with_it(tmp_path: Path) -> None:
     assert result.startswith("お茶をどうぞ。")
 
 
-def test_everything_that_is_wrong_is_told_at_once_with_the_settings(tmp_path: Path) -> None:
+def test_everything_that_is_wrong_is_reported_at_once_with_the_settings(tmp_path: Path) -> None:
     instructions(tmp_path, wiat="?", wait__fr="?", exit=" \n", rework="Mend it.\n\nOn {brunch} {subtsk}")
     (tmp_path / ".genba/instructions/exit.txt").write_text("Bye.")
     (tmp_path / ".genba/instructions/wait.md").write_bytes(b"\xff\xfe")
@@ -690,7 +690,7 @@ def test_braces_in_a_system_prompt_stay_as_they_are() -> None:
     assert control_prompt("en", "{passkey}", "p", "{agent_id}").endswith("\n\n---\n\n{agent_id}\n")
 
 
-def test_an_action_of_no_known_reason_is_still_told() -> None:
+def test_an_action_of_no_known_reason_is_still_reported() -> None:
     assert write(Action(action=ActionKind.EXIT, tools=(), reason="?")).splitlines()[0] == (
         "There is nothing left to do for you."
     )

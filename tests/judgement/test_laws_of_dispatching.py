@@ -222,7 +222,7 @@ def test_a_task_never_gets_a_second_session_beside_one_that_lives(
 
 @thoroughly
 @every_field
-def test_only_open_tasks_that_nobody_holds_are_begun(
+def test_only_open_tasks_without_a_worker_are_begun(
     here: FleetSnapshot, how: FleetSettings, who: WorkerContext
 ) -> None:
     for move in scheduler_actions(here, how, who):

@@ -20,7 +20,7 @@ def test_a_circle_begins_with_its_first_and_ends_where_it_would_come_back() -> N
     assert layers((1, 2), {1: [2, 1], 2: [1]}) == {1: 0, 2: 1}
 
 
-def test_nobody_stands_where_another_one_stands() -> None:
+def test_no_two_agents_share_a_place() -> None:
     chance = random.Random(1)
     names = tuple(range(300))
     needs = {name: chance.sample(names, 2) for name in names[:200]}

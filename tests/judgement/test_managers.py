@@ -91,7 +91,7 @@ def test_a_manager_is_woken_when_a_part_is_blocked_and_not_again_once_a_person_h
     assert not [move for move in _moves(with_person) if isinstance(move, Continue)]
 
 
-def test_whoever_gives_up_a_part_leaves_it_to_the_manager_and_not_to_a_person() -> None:
+def test_a_subtask_that_is_given_up_goes_to_the_manager_and_not_to_a_person() -> None:
     here = field(
         _managed(2, status=TaskStatus.IN_PROGRESS),
         _part(2),
@@ -167,7 +167,7 @@ def test_what_came_back_from_the_landing_of_a_manager_goes_to_a_worker() -> None
     assert [wait.kind for wait in waits] == [WaitReason.AGENT]
 
 
-def test_a_manager_whose_parts_were_all_cancelled_begins_anew() -> None:
+def test_a_manager_whose_parts_were_all_cancelled_begins_again() -> None:
     here = field(
         _managed(2),
         _part(2, status=TaskStatus.CANCELLED),

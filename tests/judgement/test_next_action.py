@@ -62,7 +62,7 @@ def exits(snapshot: Snapshot) -> str:
 
 @pytest.mark.parametrize("reason", ExitReason)
 @pytest.mark.parametrize("role", Hierarchy)
-def test_whoever_must_stop_stops_whatever_it_does(reason: ExitReason, role: Hierarchy) -> None:
+def test_a_stop_interrupts_every_activity(reason: ExitReason, role: Hierarchy) -> None:
     assert exits(worker(step(8, S.IN_PROGRESS), hierarchy=role, ending=reason, evidence=RED)) == reason
 
 
@@ -107,7 +107,7 @@ def test_a_red_verdict_after_the_green_one_counts(role: Hierarchy) -> None:
     assert decide(worker(step(8, S.DONE), **values)).action is K.REWORK
 
 
-def test_unread_messages_are_told_with_every_action() -> None:
+def test_unread_messages_come_with_every_action() -> None:
     assert decide(worker(messages=3)).messages == 3
 
 
@@ -165,7 +165,7 @@ def test_a_plan_that_is_made_call_by_call_may_grow_until_its_first_step_begins()
     assert T.CREATE_TASK not in decide(worker(step(8, S.DONE), step(9))).tools
 
 
-def test_a_step_that_was_judged_red_is_mended() -> None:
+def test_a_step_that_failed_its_goals_is_fixed() -> None:
     red = Evidence(task=8)
     action = decide(worker(step(8, S.IN_PROGRESS), step(9), evidence=red))
     assert (action.action, action.subtask, action.evidence) == (K.REWORK, step(8, S.IN_PROGRESS), red)
@@ -178,7 +178,7 @@ def test_a_verdict_on_a_step_that_is_no_longer_in_progress_says_nothing() -> Non
     assert decide(worker(step(8, S.DONE), evidence=red)).action is K.REPORT_COMPLETION
 
 
-def test_work_that_was_judged_red_is_mended() -> None:
+def test_work_that_failed_its_goals_is_fixed() -> None:
     for snapshot in (worker(step(8, S.DONE), evidence=RED), worker(atomic=True, evidence=RED), worker(evidence=RED)):
         action = decide(snapshot)
         assert (action.action, action.subtask, action.evidence) == (K.REWORK, None, RED)
@@ -313,7 +313,7 @@ def test_a_manager_handles_what_is_blocked_before_it_gives_anything_away() -> No
     )
 
 
-def test_what_failed_is_told_apart_from_what_asks() -> None:
+def test_failures_differ_from_questions() -> None:
     failed = step(8, S.BLOCKED, blocker=Blocker(BlockerKind.FAILED, "red"), attempts=3)
     assert decide(manager(failed)).reason == "failed"
 
@@ -376,7 +376,7 @@ def test_a_manager_whose_subtasks_were_all_cancelled_plans_again_while_there_is_
     assert (action.action, action.reason, action.choices) == (K.HANDLE_BLOCKED, "no_room", ("ask_human",))
 
 
-def test_a_manager_has_red_work_mended_by_others() -> None:
+def test_a_manager_has_failed_work_fixed_by_others() -> None:
     action = decide(manager(step(8, S.DONE), evidence=RED))
     assert (action.action, action.evidence, numbers(action)) == (K.REWORK, RED, [8])
     assert action.tools == (
@@ -389,7 +389,7 @@ def test_a_manager_has_red_work_mended_by_others() -> None:
     )
 
 
-def test_a_manager_leads_the_mending_before_it_is_told_of_the_verdict_again() -> None:
+def test_a_manager_leads_the_fix_before_it_gets_the_verdict_again() -> None:
     assert decide(manager(step(8, S.DONE), step(9, S.BACKLOG), evidence=RED)).action is K.DELEGATE
     assert decide(manager(step(8, S.DONE), given(9), evidence=RED)).action is K.WAIT
     assert decide(manager(step(8, S.DONE), step(9, S.DONE), evidence=RED)).action is K.REWORK
@@ -397,7 +397,7 @@ def test_a_manager_leads_the_mending_before_it_is_told_of_the_verdict_again() ->
     assert mended.action is K.REPORT_COMPLETION
 
 
-def test_a_manager_without_room_for_a_mending_subtask_claims_again_or_asks() -> None:
+def test_a_manager_without_room_for_a_fixing_subtask_claims_again_or_asks() -> None:
     action = decide(manager(step(8, S.DONE), evidence=RED, max_subtasks=1))
     assert action.tools == (T.REPORT_COMPLETED, T.REPORT_BLOCKED, T.GET_MY_TASK)
 
@@ -405,7 +405,7 @@ def test_a_manager_without_room_for_a_mending_subtask_claims_again_or_asks() -> 
 # ── asking again and again ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_whoever_asks_again_and_again_is_warned_and_then_told_to_stop() -> None:
+def test_an_agent_that_asks_again_and_again_is_warned_and_then_stopped() -> None:
     lines = [decide(worker(repeats=repeats, max_repeats=4)) for repeats in range(5)]
     assert [action.action for action in lines] == [K.CREATE_SUBTASKS] * 4 + [K.EXIT]
     assert [bool(action.warning) for action in lines] == [False, False, True, True, False]
@@ -413,7 +413,7 @@ def test_whoever_asks_again_and_again_is_warned_and_then_told_to_stop() -> None:
     assert lines[2].warning == "Nothing has changed since you asked 2 times. After 4 times you are told to stop."
 
 
-def test_an_external_agent_that_makes_no_progress_is_told_to_stop_as_well() -> None:
+def test_an_external_agent_that_makes_no_progress_is_asked_to_stop_as_well() -> None:
     assert exits(worker(spawned=False, repeats=25)) == ExitReason.NO_PROGRESS
 
 

@@ -72,7 +72,7 @@ def test_parts_stand_behind_what_they_depend_on() -> None:
     assert [found.key for found in read.subtasks] == ["a", "b", "c"]
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     found = problems(
         part("Big Key", title=" "),
         part("b", depends_on=["a"], assignee="nobody", goals=["tests_passes"]),
@@ -92,7 +92,7 @@ def test_all_problems_are_told_at_once() -> None:
     assert any('"../x" is not a path inside' in line for line in found)
 
 
-def test_what_is_not_shaped_like_a_plan_is_told_by_its_place() -> None:
+def test_what_is_not_shaped_like_a_plan_is_reported_by_its_place() -> None:
     read = read_plan({"subtasks": [{"key": 1, "titel": "x"}], "extra": 1}, TASK, LIMITS)
 
     assert isinstance(read, tuple)

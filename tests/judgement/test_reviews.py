@@ -94,7 +94,7 @@ def test_an_approval_with_something_that_must_be_changed_is_no_verdict() -> None
         {"verdict": "changes", "findings": [{"text": "\ud800"}]},
     ],
 )
-def test_what_is_no_verdict_is_told(raw: dict[str, Any]) -> None:
+def test_what_is_no_verdict_is_reported(raw: dict[str, Any]) -> None:
     assert len(problems(raw)) == 1
 
 
@@ -119,7 +119,7 @@ def test_a_finding_stays_on_its_line() -> None:
     assert len(line) < 700
 
 
-def test_the_author_is_told_what_is_wanted() -> None:
+def test_the_author_gets_the_requested_changes() -> None:
     gap = findings_gap(["must: b.py:7: divides by zero"], commit="5c1a0f2" + "0" * 33, reviewer="reviewer", round=2)
 
     assert gap.detail.startswith("the reviewer reviewer wants changes on 5c1a0f2.")
@@ -129,7 +129,7 @@ def test_the_author_is_told_what_is_wanted() -> None:
     assert findings_gap([]).output
 
 
-def test_the_reviewer_is_told_what_was_wrong_with_the_verdict() -> None:
+def test_the_reviewer_gets_the_errors_of_the_verdict() -> None:
     read = read_verdict({"verdict": "changes"})
     assert isinstance(read, tuple)
 

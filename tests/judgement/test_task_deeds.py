@@ -38,7 +38,7 @@ def test_what_is_offered_fits_how_a_task_stands(status: TaskStatus, known: TaskF
     assert set(task_deeds(task, known)) == deeds
 
 
-def test_nobody_starts_a_step_of_a_plan_or_a_review_by_hand() -> None:
+def test_steps_of_a_plan_and_reviews_are_not_started_by_hand() -> None:
     for task in (Task(id=1, number=1, title="x", in_plan=True), Task(id=1, number=1, title="x", review_of=2)):
         assert RUN not in task_deeds(task, TaskFacts(ready=True))
 
@@ -49,6 +49,6 @@ def test_everything_that_waits_for_a_person_can_be_decided(kind: EscalationKind)
 
 
 @pytest.mark.parametrize("kind", ["status_changed", "verified", "escalated", "part_ended", "something_new"])
-def test_an_event_without_its_facts_is_told_all_the_same(kind: str) -> None:
+def test_an_event_without_its_facts_is_reported_all_the_same(kind: str) -> None:
     event = TaskEvent(kind=kind, actor=Actor(ActorKind.HUMAN, "tester"), at="", version=1)
     assert event_sentence(event).strip()

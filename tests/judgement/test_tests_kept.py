@@ -497,7 +497,7 @@ def test_a_test_that_moves_to_a_file_where_its_helper_is_another_is_changed() ->
     assert not branch({"tests/test_a.py": base}, {"tests/test_b.py": other}).tests_kept().passed
 
 
-def test_losses_are_told_by_file_and_not_without_end() -> None:
+def test_losses_are_reported_by_file_up_to_a_limit() -> None:
     base = "\n".join(f"def test_{n}():\n    assert f({n})\n" for n in range(9))
     result = branch({PATH: base, "tests/test_b.py": base}, {}).tests_kept()
     assert result.detail.endswith("and 13 more")

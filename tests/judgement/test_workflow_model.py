@@ -333,7 +333,7 @@ def order_of(found: dict[World, Seen]) -> list[World]:
 
 
 @pytest.mark.parametrize(("first", "plan"), CASES)
-def test_whoever_does_as_it_is_told_comes_to_an_end_and_never_waits_for_nothing(first: World, plan: Plan) -> None:
+def test_an_agent_that_follows_the_actions_ends_and_never_waits_for_nothing(first: World, plan: Plan) -> None:
     found = walk(first, plan)
 
     reached = {world: seen.action for world, seen in found.items() if not seen.all}

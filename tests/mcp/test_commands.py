@@ -161,7 +161,7 @@ async def test_a_port_that_is_taken_is_named(project: Project) -> None:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
-def test_other_machines_are_kept_out_unless_somebody_says_so(project: Project, host: str) -> None:
+def test_other_machines_are_kept_out_unless_a_setting_allows_them(project: Project, host: str) -> None:
     done = project.genba("mcp", "--http", "--host", host)
 
     assert done.code == 2

@@ -122,7 +122,7 @@ def _killed_when(project: Project, sign: Path) -> None:
     fleet.wait()
 
 
-async def test_a_manager_whose_branch_conflicts_is_told_to_rework_it_and_it_lands(team: Team, project: Project) -> None:
+async def test_a_manager_whose_branch_conflicts_reworks_it_and_it_is_merged(team: Team, project: Project) -> None:
     async with team.member("lead", "--manager") as lead, team.member("hand") as hand:
         project.genba("task", "add", "Write a file", "--assignee", "lead", "--goal", "file_exists:one.txt", check=0)
         await lead.begin()

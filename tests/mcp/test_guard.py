@@ -29,7 +29,7 @@ async def _status(guard: Guard, secret: str = "", address: str = "127.0.0.1") ->
     return int(lines[0]["status"])
 
 
-async def test_whoever_runs_away_with_one_secret_takes_nothing_from_others_of_its_address() -> None:
+async def test_a_runaway_client_does_not_limit_others_of_its_address() -> None:
     guard = Guard(_answers, CALLS)
 
     seen = [await _status(guard, "runaway") for _ in range(100 * CALLS)]
@@ -38,7 +38,7 @@ async def test_whoever_runs_away_with_one_secret_takes_nothing_from_others_of_it
     assert await _status(guard, "other") == 200
 
 
-async def test_whoever_shows_another_secret_each_time_is_stopped_by_its_address() -> None:
+async def test_changing_secrets_are_limited_by_address() -> None:
     guard = Guard(_answers, CALLS)
 
     seen = [await _status(guard, f"secret-{number}") for number in range(100 * CALLS)]
@@ -47,7 +47,7 @@ async def test_whoever_shows_another_secret_each_time_is_stopped_by_its_address(
     assert await _status(guard, "other", "127.0.0.2") == 200
 
 
-async def test_whoever_does_not_send_its_request_in_time_has_hung_up() -> None:
+async def test_a_client_that_does_not_send_its_request_in_time_is_disconnected() -> None:
     heard: list[str] = []
 
     async def app(_scope: object, receive: Any, _send: object) -> None:

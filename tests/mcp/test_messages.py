@@ -89,7 +89,7 @@ async def test_a_broadcast_is_received_once_by_each(team: Team, project: Project
         assert rows(project, "SELECT count(*) FROM messages WHERE to_session_id IS NULL") == [(0,)]
 
 
-async def test_a_worker_of_the_fleet_is_told_in_its_prompt(project: Project) -> None:
+async def test_the_prompt_names_a_worker_of_the_fleet(project: Project) -> None:
     project.write(".genba/config.yaml", QUICK)
     project.agent("plain", parameters={"issue": {"type": "number"}})
     team = Team(project, "http")

@@ -94,7 +94,7 @@ async def test_a_request_that_is_too_large_is_not_even_read(door: Door) -> None:
     assert json.loads(answer)["error"]["data"]["code"] == "limit"
 
 
-async def test_nobody_is_told_why_they_are_not_let_in(door: Door) -> None:
+async def test_a_refused_caller_does_not_learn_the_reason(door: Door) -> None:
     agent, passkey = await door.context.external_agent("visitor")
     secret = await door.credential(door.context.task())
     before = door.context.everything()
@@ -234,7 +234,7 @@ async def test_a_name_that_is_not_of_this_machine_is_turned_away(door: Door, hos
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1.evil.example", "http://["])
-async def test_a_page_of_somebody_else_is_turned_away(door: Door, origin: str) -> None:
+async def test_a_page_of_another_origin_is_refused(door: Door, origin: str) -> None:
     status, answer = await door.raw(json.dumps(request("help", {})).encode(), **routed("help"), origin=origin)
 
     assert status == 403
@@ -246,7 +246,7 @@ async def test_anybody_may_ask_whether_it_lives(door: Door) -> None:
     assert (await door.raw(b"", path="/nowhere", method="GET"))[0] == 404
 
 
-async def test_ten_thousand_requests_of_a_client_that_ran_away_are_cut_short_and_hurt_nobody(tmp_path: Path) -> None:
+async def test_ten_thousand_requests_of_a_runaway_client_are_cut_short_and_hurt_no_other(tmp_path: Path) -> None:
     settings = FleetSettings(workflow=WorkflowSettings(wait_seconds=0, calls_per_minute=600, max_repeats=100_000))
     async with open_house(tmp_path, settings) as context:
         runaway, other = await context.spawn(context.task()), await context.spawn(context.task("Build a boat"))

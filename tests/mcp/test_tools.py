@@ -35,7 +35,7 @@ def test_every_tool_of_the_workflow_is_there_once() -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_a_client_is_told_the_same(door: Door, mode: str) -> None:
+async def test_a_client_gets_the_same(door: Door, mode: str) -> None:
     async with door.client(mode) as client:
         found = (await client.list_tools()).tools
         assert client.instructions is not None

@@ -114,7 +114,7 @@ async def test_what_is_refused_is_not(receiver: Receiver, status: int) -> None:
         await WebhookChannel(receiver.address).send(a_notice())
 
 
-async def test_a_notice_follows_nobody_to_another_place(receiver: Receiver) -> None:
+async def test_a_notification_follows_no_redirect(receiver: Receiver) -> None:
     receiver.answers.append((307, {"Location": "http://elsewhere.invalid/secret-path"}))
     with pytest.raises(UnrecoverableError, match=r"sends us on to elsewhere\.invalid") as caught:
         await WebhookChannel(receiver.address).send(a_notice())
@@ -122,13 +122,13 @@ async def test_a_notice_follows_nobody_to_another_place(receiver: Receiver) -> N
     assert len(receiver.posts) == 1
 
 
-async def test_nobody_is_waited_for_longer_than_said(receiver: Receiver) -> None:
+async def test_no_call_waits_longer_than_its_limit(receiver: Receiver) -> None:
     receiver.silent.set()
     with pytest.raises(RemoteUnavailable, match=r"127\.0\.0\.1 did not answer within 0\.2 s"):
         await WebhookChannel(receiver.address, timeout_seconds=0.2).send(a_notice())
 
 
-async def test_the_address_is_never_told(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_address_is_never_shown(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     secret = "T0001-B0002-very-secret"
     channel = WebhookChannel(f"{receiver.address}/services/{secret}?token={secret}")
@@ -161,11 +161,11 @@ async def test_the_address_is_never_told(receiver: Receiver, caplog: pytest.LogC
         ("https://hooks.example:port/secret", False, "it is no address"),
     ],
 )
-def test_only_https_and_this_machine_are_told_anything(url: str, allowed: bool, problem: str) -> None:
+def test_only_https_and_this_machine_are_notified(url: str, allowed: bool, problem: str) -> None:
     assert url_problem(url, allowed) == problem
 
 
-async def test_nobody_who_writes_a_question_calls_a_whole_room(receiver: Receiver) -> None:
+async def test_a_question_notifies_no_group_of_users(receiver: Receiver) -> None:
     await WebhookChannel(receiver.address).send(a_notice("<!channel> a & b"))
     assert "&lt;!channel&gt; a &amp; b" in receiver.posts[0].json["text"]
     assert receiver.posts[0].json["question"] == "<!channel> a & b"

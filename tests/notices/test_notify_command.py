@@ -14,7 +14,9 @@ def settings(project: Project, receiver: Receiver) -> None:
     project.write(".genba/config.yaml", f"notify: {{webhook: {{url: '{receiver.address}'}}}}\n")
 
 
-def test_a_test_notice_is_sent_on_each_channel_and_what_happened_is_told(project: Project, receiver: Receiver) -> None:
+def test_a_test_notice_is_sent_on_each_channel_and_what_happened_is_reported(
+    project: Project, receiver: Receiver
+) -> None:
     settings(project, receiver)
     done = project.genba("notify", "--test", check=0)
     assert "✓ webhook" in done.out
@@ -47,7 +49,7 @@ def test_an_agent_sends_no_notices(project: Project, receiver: Receiver) -> None
 
 
 @pytest.mark.parametrize(("line", "wrong"), [("webhok: {}", "webhok"), ("kinds: [questions]", "kinds")])
-def test_what_nobody_knows_is_refused_before_anything_runs(project: Project, line: str, wrong: str) -> None:
+def test_unknown_names_are_refused_before_anything_runs(project: Project, line: str, wrong: str) -> None:
     project.write(".genba/config.yaml", f"notify: {{{line}}}\n")
     done = project.genba("notify", check=3)
     assert f"notify.{wrong}" in done.err

@@ -160,7 +160,7 @@ async def test_opencode_that_hears_nothing_runs_into_its_time(opencode_place: To
 # ── a whole run ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_gemini_works_on_an_issue_behind_walls_and_is_merged(
+def test_gemini_works_on_an_issue_in_the_sandbox_and_is_merged(
     project: Project, gemini: Path, model: ModelServer
 ) -> None:
     needs_bubblewrap()

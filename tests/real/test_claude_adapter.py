@@ -148,7 +148,7 @@ async def test_a_conversation_goes_on_and_each_question_has_its_own_price(place:
     assert messages.index("Say hello.") < messages.index("And again.") < messages.index("Once more.")
 
 
-async def test_a_conversation_that_is_lost_is_begun_anew(place: Place) -> None:
+async def test_a_conversation_that_is_lost_is_begun_again(place: Place) -> None:
     place.follows(Say("hello"))
     reply = await place.ask(session_id="99999999-2222-4333-8444-555555555555")
     assert reply.text == "hello"
@@ -156,7 +156,7 @@ async def test_a_conversation_that_is_lost_is_begun_anew(place: Place) -> None:
     assert any("a new one is begun" in notice for notice in place.told("notice"))
 
 
-async def test_a_conversation_that_cannot_be_read_is_begun_anew(place: Place) -> None:
+async def test_a_conversation_that_cannot_be_read_is_begun_again(place: Place) -> None:
     place.follows(Say("hello"))
     first = await place.ask()
     kept = next((place.folder / "home" / ".claude" / "projects").glob(f"*/{first.session_id}.jsonl"))
@@ -259,14 +259,14 @@ async def test_a_plan_changes_nothing(place: Place) -> None:
     assert set(reply.tools_denied) == {"Write", "Bash"}
 
 
-async def test_without_a_list_and_without_walls_only_edits_need_nobody_to_say_yes(place: Place) -> None:
+async def test_without_a_list_and_without_a_sandbox_only_edits_need_no_approval(place: Place) -> None:
     acting_in(place, Run("curl --version > ran.txt; true"), *HELPFUL[:1], Say("done"))
     reply = await place.ask()
     assert "in.txt" in written(place)
     assert reply.tools_denied == ("Bash",)
 
 
-async def test_without_a_list_and_with_walls_commands_run(place: Place) -> None:
+async def test_without_a_list_and_with_a_sandbox_commands_run(place: Place) -> None:
     acting_in(place, Run("curl --version > ran.txt; true"), Say("done"))
     place.sandboxed = True
     reply = await place.ask()
@@ -281,7 +281,7 @@ async def test_without_permissions_it_goes_everywhere(place: Place) -> None:
     assert reply.tools_denied == ()
 
 
-async def test_behind_walls_it_works_goes_on_and_leaves_nothing(place: Place) -> None:
+async def test_in_the_sandbox_it_works_goes_on_and_leaves_nothing(place: Place) -> None:
     needs_bubblewrap()
     sandbox = BubblewrapSandbox(ProcessSupervisor())
     (place.folder / "home").mkdir()
@@ -359,7 +359,7 @@ async def test_each_error_of_the_provider_has_its_kind(
     assert words in str(result.value)
 
 
-async def test_a_refused_key_is_named_and_never_told(place: Place) -> None:
+async def test_a_refused_key_is_named_and_its_value_never_shown(place: Place) -> None:
     place.follows(Fail(401))
     with pytest.raises(UnrecoverableError) as result:
         await place.ask(allowed_tools=())
@@ -377,13 +377,13 @@ async def test_a_rate_limit_names_its_time_at_once(place: Place) -> None:
     assert living(place.session.run) == set()
 
 
-async def test_a_passing_error_is_told_and_passes(place: Place) -> None:
+async def test_a_passing_error_is_reported_and_passes(place: Place) -> None:
     place.follows(Fail(529, times=1), Say("hello"))
     assert (await place.ask(allowed_tools=())).text == "hello"
     assert any("asked again" in notice and "529" in notice for notice in place.told("notice"))
 
 
-async def test_nobody_listens(place: Place) -> None:
+async def test_no_server_listens(place: Place) -> None:
     place.url = "http://127.0.0.1:9"
     with pytest.raises(AgentUnavailable, match="cannot be reached"):
         await place.ask(allowed_tools=())
@@ -519,7 +519,7 @@ async def test_instructions_of_the_tree_are_read_and_its_settings_are_not(place:
     assert not (place.folder / "helped").exists()
 
 
-async def test_nothing_is_left_in_the_tree_that_nobody_wrote(place: Place) -> None:
+async def test_nothing_unknown_is_left_in_the_tree(place: Place) -> None:
     place.follows(Run("true"), Say("hello"))
     await place.ask(allowed_tools=("Bash",))
     assert list(place.tree.iterdir()) == []
@@ -548,7 +548,7 @@ async def test_more_words_and_names_of_models_reach_the_command_line(place: Plac
     assert "Answer in Latin." in place.asked()[0].system
 
 
-async def test_words_that_it_does_not_understand_are_told(place: Place) -> None:
+async def test_words_that_it_does_not_understand_are_reported(place: Place) -> None:
     place.settings = {"args": ["--no-such-word"]}
     place.follows(Say("never asked"))
     with pytest.raises(UnrecoverableError, match="claude refused to start: error: unknown option"):

@@ -85,7 +85,7 @@ async def test_a_conversation_goes_on_and_each_question_has_its_own_price(place:
 
 
 @pytest.mark.parametrize("lost", ["01a1e252-0000-73f3-963d-55c7b78be277", "no id at all", "--last"])
-async def test_a_conversation_that_is_lost_is_begun_anew(place: ToolPlace, lost: str) -> None:
+async def test_a_conversation_that_is_lost_is_begun_again(place: ToolPlace, lost: str) -> None:
     place.follows(Say("hello"))
     reply = await place.ask(session_id=lost)
     assert reply.text == "hello"
@@ -161,7 +161,7 @@ async def test_no_tool_reaches_anything_when_the_list_is_empty(place: ToolPlace)
 
 
 @pytest.mark.usefixtures("own_sandbox")
-async def test_without_walls_its_own_sandbox_keeps_it_in_the_tree(place: ToolPlace) -> None:
+async def test_without_our_sandbox_its_own_keeps_it_in_the_tree(place: ToolPlace) -> None:
     outside = place.folder / "outside.txt"
     place.follows(
         Run(f"echo no > {outside}; echo yes > inside.txt; mktemp > /dev/null && echo yes > temporary.txt"), Say("ok")
@@ -190,7 +190,7 @@ def as_a_worktree(place: ToolPlace) -> None:
         subprocess.run(["git", *words], check=True)
 
 
-async def test_behind_walls_it_works_goes_on_and_leaves_nothing(place: ToolPlace) -> None:
+async def test_in_the_sandbox_it_works_goes_on_and_leaves_nothing(place: ToolPlace) -> None:
     secret = place.folder / "secret.txt"
     secret.write_text("the host's own")
     spying = f"cat {secret}; echo x > {secret}; setsid sleep 600 & echo ran > ran.txt"
@@ -207,7 +207,7 @@ async def test_behind_walls_it_works_goes_on_and_leaves_nothing(place: ToolPlace
     assert living(place.session.run) == set()
 
 
-async def test_behind_walls_a_plan_reads_and_changes_nothing(place: ToolPlace) -> None:
+async def test_in_the_sandbox_a_plan_reads_and_changes_nothing(place: ToolPlace) -> None:
     (place.tree / "notes.txt").write_text("read me\n")
     place.follows(PATCH, Run("echo no > ran.txt"), Run("cat notes.txt"), Say("done"))
 
@@ -303,13 +303,13 @@ async def test_a_rate_limit_tells_its_time_at_once(place: ToolPlace) -> None:
     assert living(place.session.run) == set()
 
 
-async def test_a_passing_error_is_told_and_passes(place: ToolPlace) -> None:
+async def test_a_passing_error_is_reported_and_passes(place: ToolPlace) -> None:
     place.follows(Cut(times=1), Say("hello"))
     assert (await place.ask()).text == "hello"
     assert any("asked again" in notice for notice in place.told("notice"))
 
 
-async def test_nobody_listens(place: ToolPlace) -> None:
+async def test_no_server_listens(place: ToolPlace) -> None:
     place.url = "http://127.0.0.1:9/v1"
     with pytest.raises(AgentUnavailable, match="cannot be reached"):
         await place.ask()
@@ -392,7 +392,7 @@ async def test_long_instructions_come_with_the_question(place: ToolPlace) -> Non
     assert "Be brief." in place.asked()[0].prompt
 
 
-async def test_a_flag_that_codex_does_not_know_is_told_at_once(place: ToolPlace) -> None:
+async def test_a_flag_unknown_to_codex_is_reported_at_once(place: ToolPlace) -> None:
     place.settings["args"] = ["--no-such-flag"]
     place.follows(Say("never said"))
     with pytest.raises(UnrecoverableError, match="refused to start"):

@@ -70,7 +70,7 @@ async def test_it_writes_a_file_says_what_that_cost_and_holds_its_tongue_about_k
     assert "OPENCODE_CONFIG_CONTENT" not in seen
 
 
-async def test_a_conversation_goes_on_and_a_lost_one_is_begun_anew(place: ToolPlace) -> None:
+async def test_a_conversation_goes_on_and_a_lost_one_is_begun_again(place: ToolPlace) -> None:
     place.follows(Say("hello"))
     first = await place.ask()
     second = await place.ask(2, session_id=first.session_id, prompt="And again.", system_prompt="You are a mason.")
@@ -112,7 +112,7 @@ async def test_listed_tools_work_in_the_tree_and_nowhere_else(place: ToolPlace) 
     assert (reply.tools_used, reply.tools_denied) == (("Write",), ("Write", "WebFetch"))
 
 
-async def test_behind_walls_it_works_and_goes_on_without_a_network(place: ToolPlace) -> None:
+async def test_in_the_sandbox_it_works_and_goes_on_without_a_network(place: ToolPlace) -> None:
     secret = place.folder / "secret.txt"
     secret.write_text("the host's own")
     aside = place.folder / "home" / "aside.txt"

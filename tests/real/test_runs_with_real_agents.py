@@ -124,7 +124,7 @@ def running(word: str) -> list[str]:
 
 
 @places("claude-code", "codex", "opencode")
-def test_behind_walls_an_issue_is_worked_on_judged_verified_and_merged(place: Place) -> None:
+def test_in_the_sandbox_an_issue_is_worked_on_judged_verified_and_merged(place: Place) -> None:
     place.follows(WORK, CLOSE)
 
     result = place.run("--mode", "iterate")
@@ -142,7 +142,7 @@ def test_behind_walls_an_issue_is_worked_on_judged_verified_and_merged(place: Pl
 
 
 @places("claude-code", "codex", "opencode", sandbox="worktree")
-def test_without_walls_the_same_issue_is_merged_too(place: Place) -> None:
+def test_without_a_sandbox_the_same_issue_is_merged_too(place: Place) -> None:
     place.follows(WORK, CLOSE)
 
     result = place.run("--mode", "iterate")

@@ -88,7 +88,7 @@ def test_a_real_worker_goes_from_its_task_to_merged_work(
         assert not yard.left_running()
 
 
-def test_a_real_worker_finds_its_way_without_walls(project: Project, model: ModelServer) -> None:
+def test_a_real_worker_finds_its_way_without_a_sandbox(project: Project, model: ModelServer) -> None:
     url = model.scenario("obey", Obey())
     with prepare(project, "claude-code", "worktree") as yard:
         declare(project, "asker", "claude-code", url, boundaries={"allowedTools": ["Bash"]})

@@ -125,7 +125,9 @@ def test_what_is_accepted_with_a_reason_is_not_red(lock: Path, service: Service,
 
 
 @pytest.mark.parametrize("trouble", ["nobody is there", "it is broken"])
-def test_a_service_that_does_not_answer_is_told_and_never_green(lock: Path, service: Service, trouble: str) -> None:
+def test_a_service_that_does_not_answer_is_reported_and_never_passes(
+    lock: Path, service: Service, trouble: str
+) -> None:
     service.status = 503
     address = service.address if trouble == "it is broken" else "http://127.0.0.1:9/v1/query"
     required = trouble == "it is broken"

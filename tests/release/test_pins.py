@@ -126,7 +126,7 @@ def test_ci_may_only_read() -> None:
     assert "secrets." not in text
 
 
-def test_every_image_that_is_not_named_by_its_hash_is_told_in_the_documents() -> None:
+def test_every_image_that_is_not_named_by_its_hash_is_reported_in_the_documents() -> None:
     named = set(re.findall(r"^ARG BASE=(\S+)", (ROOT / "deploy/Dockerfile").read_text("utf-8"), re.MULTILINE))
     named |= set(re.findall(r"^    image: (\S+)", (ROOT / "deploy/compose.yaml").read_text("utf-8"), re.MULTILINE))
     result = (ROOT / "docs/supply-chain.md").read_text("utf-8")

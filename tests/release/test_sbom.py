@@ -39,7 +39,7 @@ def test_every_locked_package_is_in_it_with_hashes_licence_and_address(document:
         assert part["licenses"], package.name
 
 
-def test_who_needs_whom_is_told(document: dict[str, Any]) -> None:
+def test_dependencies_are_reported(document: dict[str, Any]) -> None:
     edges = {one["ref"]: set(one.get("dependsOn", ())) for one in document["dependencies"]}
     ours = document["metadata"]["component"]["bom-ref"]
     for package in LOCK:

@@ -149,7 +149,9 @@ def test_where_it_does_not_work_it_says_why(sandbox: Sandbox, answer: str, probl
     assert BubblewrapSandbox(ProcessSupervisor(), str(program)).problem() == problem
 
 
-async def test_walls_that_cannot_be_built_start_nothing(sandbox: Sandbox, spec: SandboxSpec, tmp_path: Path) -> None:
+async def test_a_sandbox_that_cannot_be_built_starts_nothing(
+    sandbox: Sandbox, spec: SandboxSpec, tmp_path: Path
+) -> None:
     async def never(_reader: object, _writer: object) -> None:
         raise AssertionError
 
@@ -212,7 +214,7 @@ async def test_all_commands_of_a_cell_share_one_allowance_of_disk(sandbox: Sandb
     assert "disk" in kinds
 
 
-async def test_closing_the_walls_ends_what_still_runs(sandbox: Sandbox, spec: SandboxSpec) -> None:
+async def test_closing_the_sandbox_ends_what_still_runs(sandbox: Sandbox, spec: SandboxSpec) -> None:
     arg = f"{100_000 + os.getpid()}.{secrets.randbelow(10**9)}"
     begun = asyncio.Event()
     handle = await sandbox.open(spec)

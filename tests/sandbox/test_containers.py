@@ -116,7 +116,7 @@ async def test_what_is_written_in_the_tree_belongs_to_the_caller(engine: Engine,
     assert left_of(engine, spec) == ""
 
 
-async def test_the_instance_has_no_right_that_could_widen_its_walls(engine: Engine, spec: SandboxSpec) -> None:
+async def test_the_instance_has_no_right_that_could_widen_its_sandbox(engine: Engine, spec: SandboxSpec) -> None:
     tried = """
         grep -E 'CapEff|CapBnd|NoNewPrivs|Seccomp:' /proc/self/status
         for place in / /etc /usr /var /root /home /opt /sys /proc/sys/kernel; do
@@ -224,7 +224,7 @@ async def test_a_file_system_below_a_readable_folder_is_not_written_either(
     assert not (other_file_system / "planted").exists()
 
 
-async def test_a_gate_leads_both_ways_and_hears_the_end_of_what_is_said(engine: Engine, spec: SandboxSpec) -> None:
+async def test_a_port_forwards_both_ways_and_passes_on_the_end_of_input(engine: Engine, spec: SandboxSpec) -> None:
     async def serve(reader: Any, writer: Any) -> None:
         output = await reader.read()
         writer.write(b"%d bytes" % len(output))

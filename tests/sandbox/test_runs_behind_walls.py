@@ -44,7 +44,7 @@ def sandboxed(
         yield project
 
 
-def test_deleted_objects_are_told_and_the_repository_of_the_user_stays_whole(sandboxed: Project) -> None:
+def test_deleted_objects_are_reported_and_the_repository_of_the_user_stays_whole(sandboxed: Project) -> None:
     line = (
         "echo work > work.txt && git add -A && git commit -qm work && "
         "find $(git rev-parse --absolute-git-dir)/objects -type f -name '??????*' -delete; echo done"
@@ -118,7 +118,7 @@ def test_a_goal_whose_code_forges_its_exit_code_is_missed(sandboxed: Project) ->
 
 
 @pytest.mark.parametrize("files", [1, 2100])
-def test_files_are_behind_walls_as_git_stores_them_and_stay_so(sandboxed: Project, files: int) -> None:
+def test_files_are_in_the_sandbox_as_git_stores_them_and_stay_so(sandboxed: Project, files: int) -> None:
     sandboxed.write(".gitattributes", "*.txt filter=up\n")
     for number in range(files):
         sandboxed.write(f"texts/{number}.txt", "hello\n")
@@ -134,7 +134,7 @@ def test_files_are_behind_walls_as_git_stores_them_and_stay_so(sandboxed: Projec
     assert sandboxed.git("status", "--short") == ""
 
 
-def test_who_types_approve_behind_walls_approves_nothing(sandboxed: Project) -> None:
+def test_approve_in_the_sandbox_approves_nothing(sandboxed: Project) -> None:
     """`genba` can be run there; but the blackboard is outside, whatever the agent says of who it is."""
     settle(sandboxed, read=[sys.prefix, sys.base_prefix, str(SOURCE)])
     sandboxed.issue(1, "Sell the house")

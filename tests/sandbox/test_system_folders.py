@@ -129,7 +129,7 @@ def test_of_the_system_no_key_and_no_password_is_shown() -> None:
         assert secret not in places
 
 
-def test_tools_that_look_for_themselves_at_home_are_told_where_they_are(home: Path) -> None:
+def test_tools_that_look_for_themselves_at_home_get_their_location(home: Path) -> None:
     for folder in (".rustup", ".pyenv"):
         (home / folder).mkdir()
     known = {"HOME": str(home), "PYENV_ROOT": "/opt/pyenv"}

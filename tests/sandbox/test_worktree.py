@@ -45,7 +45,7 @@ async def test_two_cells_with_the_same_gate_get_ports_of_their_own(sandbox: Sand
         assert one.ports["model"] != two.ports["model"]
 
 
-async def test_a_double_tells_of_walls_that_nobody_closed(spec: SandboxSpec) -> None:
+async def test_a_double_reports_an_open_sandbox(spec: SandboxSpec) -> None:
     scripted = ScriptedSandbox({"true": [exited(0, "")]})
     handle = await scripted.open(spec)
     command: Command = command_in(spec, "true")

@@ -185,7 +185,7 @@ def test_nothing_that_people_or_agents_say_leaves_unless_the_project_says_so(col
     assert [word for word in SECRETS if word in whole] == []
 
 
-def test_with_content_prompts_replies_and_targets_are_told(collector: Collector) -> None:
+def test_with_content_prompts_replies_and_targets_are_sent(collector: Collector) -> None:
     hear(collector, a_part(), content=True)
     chat = collector.span("chat sonnet").attributes or {}
     assert chat["gen_ai.input.messages"] == (
@@ -255,7 +255,7 @@ def test_metrics_count_tokens_time_money_verdicts_goals_and_merges(collector: Co
     assert [point.value for point in collector.points("genba.cost")] == [0.02]
 
 
-def test_retries_and_refused_replies_are_told_where_they_happened(collector: Collector) -> None:
+def test_retries_and_refused_replies_are_reported_where_they_happened(collector: Collector) -> None:
     first = a_part()
     again = journal(
         *first[:2],

@@ -100,7 +100,7 @@ def test_a_collector_that_is_not_there_costs_a_run_nothing_but_a_word(measured: 
     assert "Traceback" not in done.err
 
 
-def test_a_collector_that_hangs_keeps_nobody_for_long(measured: Project, receiver: Receiver) -> None:
+def test_a_collector_that_hangs_delays_no_process_for_long(measured: Project, receiver: Receiver) -> None:
     receiver.silent.set()
     done = measured.genba("run", "worker", check=0)
     assert "telemetry was not sent, or not all of it" in done.err
@@ -160,7 +160,7 @@ def without_the_packages(folder: Path) -> str:
     return str(folder)
 
 
-def test_where_the_packages_are_missing_the_command_that_brings_them_is_told(
+def test_where_the_packages_are_missing_the_command_that_brings_them_is_reported(
     measured: Project, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = without_the_packages(tmp_path_factory.mktemp("missing"))

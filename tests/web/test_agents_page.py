@@ -131,7 +131,7 @@ def test_an_agent_that_is_gone_still_has_its_sessions(served: Dashboard) -> None
     assert "<script>alert" not in page
 
 
-def test_one_that_nobody_knows_is_told_so(served: Dashboard) -> None:
+def test_an_unknown_one_is_reported(served: Dashboard) -> None:
     with served.client() as client:
         answer = client.get("/agents/nobody")
     assert answer.status_code == 404

@@ -49,7 +49,7 @@ def test_words_can_be_read_in_light_and_in_dark() -> None:
     assert not poor
 
 
-def test_the_pages_are_as_dark_as_the_system_until_somebody_chooses(project: Project, chromium: Browser) -> None:
+def test_the_pages_are_as_dark_as_the_system_until_the_user_chooses(project: Project, chromium: Browser) -> None:
     light, dark = themes()
     with dashboard(project) as served, Looker.opened(chromium, served) as looker:
         for system, other in ((light, dark), (dark, light)):

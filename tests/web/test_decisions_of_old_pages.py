@@ -63,7 +63,7 @@ def test_the_button_of_a_task_in_review_names_the_commit_that_it_shows(served: D
         assert forms(client, "/tasks/1")["approve"]["commit"] == COMMIT
 
 
-def test_of_two_who_decide_at_once_one_is_told_so(served: Dashboard) -> None:
+def test_of_two_simultaneous_decisions_one_is_refused(served: Dashboard) -> None:
     served.board.board.add(TaskDraft(title="Make tea", requires_review=True), PERSON)
     to_review(served.board.board, served.board, begin(served.board, 1), COMMIT)
     escalated(served, EscalationKind.REVIEW, COMMIT)

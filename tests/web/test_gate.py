@@ -28,7 +28,7 @@ def csrf_of(client: httpx.Client) -> str:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_nobody_sees_a_page_without_a_token(served: Dashboard, path: str) -> None:
+def test_no_page_is_shown_without_a_token(served: Dashboard, path: str) -> None:
     answer = httpx.get(f"{served.url}{path}", timeout=PATIENCE)
     assert (answer.status_code, answer.headers["location"]) == (303, "/enter")
 
@@ -168,7 +168,7 @@ def test_the_api_wants_the_same_of_a_browser(served: Dashboard) -> None:
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "[::2]", "", "]["])
-def test_under_another_name_nobody_is_answered(served: Dashboard, host: str) -> None:
+def test_under_another_name_no_request_is_answered(served: Dashboard, host: str) -> None:
     with served.client() as client:
         answer = client.get("/board", headers={"host": host})
     assert answer.status_code in (400, 421)
@@ -227,7 +227,7 @@ def test_what_looks_like_an_open_door_is_none(served: Dashboard, path: str) -> N
 
 
 @pytest.mark.parametrize("path", ["/enter", "/static/nothing", "/static/%2e%2e/app.py", "/healthz", "/mcp"])
-def test_strangers_are_not_told_whose_dashboard_it_is(served: Dashboard, path: str) -> None:
+def test_strangers_do_not_learn_whose_dashboard_it_is(served: Dashboard, path: str) -> None:
     with served.client() as client:
         assert served.site.lookout.project in client.get("/board").text
     assert served.site.lookout.project not in httpx.get(f"{served.url}{path}", timeout=PATIENCE).text
@@ -249,7 +249,7 @@ def test_a_plain_form_of_our_own_page_is_taken(served: Dashboard) -> None:
 
 
 @pytest.mark.parametrize("strange", ['prefs={"a": [1, 2]}', "a=b c", "näme[]=1", "=;;=", "x=" + "y" * 9000])
-def test_cookies_of_other_ports_lock_nobody_out(served: Dashboard, strange: str) -> None:
+def test_cookies_of_other_ports_do_not_end_a_login(served: Dashboard, strange: str) -> None:
     with served.visitor() as client:
         mine = client.cookies["genba-tests"]
     for cookie in (f"{strange}; genba-tests={mine}", f"genba-tests={mine}; {strange}"):
@@ -258,7 +258,7 @@ def test_cookies_of_other_ports_lock_nobody_out(served: Dashboard, strange: str)
 
 
 @pytest.mark.parametrize("path", ["/board", "/nothing", "/enter", "/api/escalations"])
-def test_where_the_blackboard_fails_it_is_told_in_words(served: Dashboard, path: str) -> None:
+def test_where_the_blackboard_fails_it_is_reported_in_words(served: Dashboard, path: str) -> None:
     database = served.project.root / ".genba" / "genba.db"
     with sqlite3.connect(database) as connection:
         connection.execute("ALTER TABLE escalations RENAME TO gone")
@@ -272,7 +272,7 @@ def test_where_the_blackboard_fails_it_is_told_in_words(served: Dashboard, path:
         assert "no such table" in answer.text
 
 
-async def test_what_nobody_has_foreseen_is_told_behind_the_same_policy(served: Dashboard) -> None:
+async def test_an_unexpected_error_is_shown_under_the_same_policy(served: Dashboard) -> None:
     class Stumbles:
         async def __call__(self, _scope: Scope, _receive: Receive, _send: Send) -> None:
             raise ValueError("<b>over a stone</b>")

@@ -54,14 +54,14 @@ def test_around_a_task_stands_what_is_tied_to_it(served: Dashboard) -> None:
 
 
 @pytest.mark.parametrize("around", ["99", "0", "999999999"])
-def test_around_nothing_is_told_so(served: Dashboard, around: str) -> None:
+def test_an_empty_neighbourhood_is_reported(served: Dashboard, around: str) -> None:
     with served.client() as client:
         assert client.get(f"/graph?around={around}").status_code == 404
         assert client.get(f"/graph/data?around={around}").status_code == 404
 
 
 @pytest.mark.parametrize("query", ["around=x&depth=0", "around=१", f"around={'9' * 4000}", "show=%00&depth=99"])
-def test_what_nobody_can_mean_shows_the_open_tasks(served: Dashboard, query: str) -> None:
+def test_an_unclear_request_shows_the_open_tasks(served: Dashboard, query: str) -> None:
     add(served, "Boil water")
     assert "#1 Boil water" in shown(served, f"/graph?{query}")
 

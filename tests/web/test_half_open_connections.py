@@ -92,7 +92,7 @@ def answers(port: int, path: str, token: str = OPERATOR) -> float:
 
 
 @pytest.mark.parametrize("ways", [["silent"], list(WAYS)], ids=["silent", "mixed"])
-def test_a_thousand_connections_that_wait_keep_nobody_from_the_dashboard(project: Project, ways: list[str]) -> None:
+def test_a_thousand_waiting_connections_do_not_block_the_dashboard(project: Project, ways: list[str]) -> None:
     project.genba("task", "add", "One", check=0)
     with serve(project, "serve", "--port", "0") as port:
         answers(port, "/board")

@@ -34,9 +34,7 @@ def test_two_browsers_see_what_one_of_them_does(looker: Looker, served: Dashboar
             expect(page.locator("#card-1")).to_be_visible()
 
 
-def test_a_page_that_nobody_sees_holds_no_line_and_catches_up_when_it_is_seen(
-    looker: Looker, served: Dashboard
-) -> None:
+def test_a_hidden_page_holds_no_connection_and_catches_up_when_it_is_shown(looker: Looker, served: Dashboard) -> None:
     page = looker.go("/board")
     until(lambda: served.hub.listeners == 1)
 
@@ -54,7 +52,7 @@ def test_a_page_that_nobody_sees_holds_no_line_and_catches_up_when_it_is_seen(
     until(lambda: served.hub.listeners == 1)
 
 
-def test_a_press_does_not_wait_for_a_page_that_is_asked_for_anew(looker: Looker, served: Dashboard) -> None:
+def test_a_click_does_not_wait_for_a_page_reload(looker: Looker, served: Dashboard) -> None:
     page = looker.go("/board")
     page.route("**/board", lambda _route: None)  # it is held
     with page.expect_request("**/board"):
@@ -69,7 +67,7 @@ def test_a_press_does_not_wait_for_a_page_that_is_asked_for_anew(looker: Looker,
     expect(page.locator(".sum strong")).to_have_text("paused")
 
 
-def test_the_button_of_a_form_that_is_under_way_stays_shut_when_the_page_is_drawn_anew(
+def test_the_button_of_a_submitted_form_stays_disabled_when_the_page_is_redrawn(
     looker: Looker, served: Dashboard
 ) -> None:
     page = looker.go("/board")
@@ -110,7 +108,7 @@ def test_what_needs_you_is_counted_on_pages_that_show_nothing_else_of_it(looker:
     expect(page.locator("#needs")).to_have_text("1")
 
 
-def test_a_column_that_somebody_has_unfolded_stays_unfolded(looker: Looker, served: Dashboard) -> None:
+def test_a_column_that_the_user_unfolded_stays_unfolded(looker: Looker, served: Dashboard) -> None:
     add(served, *(f"Task {number}" for number in range(1, 121)))
     page = looker.go("/board")
     cards = page.locator(".cards[data-status=open] .card-item")

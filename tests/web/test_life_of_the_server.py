@@ -68,7 +68,7 @@ def heard(lines: Iterator[str]) -> None:
     assert next(line for line in lines if line.startswith("event:")) == "event: changed"
 
 
-def test_it_ends_soon_though_somebody_listens(project: Project) -> None:
+def test_it_ends_soon_though_a_client_listens(project: Project) -> None:
     furnish(project.root / ".genba" / "genba.db")
     with serve(project) as (process, client), listening(client, 3):
         began = time.monotonic()
@@ -80,7 +80,7 @@ def test_it_ends_soon_though_somebody_listens(project: Project) -> None:
     assert "ERROR" not in (project.root.parent / "serve.log").read_text("utf-8"), "nobody had to be cut off"
 
 
-def test_two_hundred_listen_at_once_and_all_are_told(served: Dashboard) -> None:
+def test_two_hundred_listen_at_once_and_all_are_updated(served: Dashboard) -> None:
     with served.client() as client, listening(client, 200) as streams:
         assert served.hub.listeners == 200
         served.board.board.add(TaskDraft(title="Make tea"), PERSON)
@@ -90,7 +90,7 @@ def test_two_hundred_listen_at_once_and_all_are_told(served: Dashboard) -> None:
     until(lambda: served.hub.listeners == 0)
 
 
-async def test_nobody_listening_nobody_looks() -> None:
+async def test_without_listeners_the_database_is_not_read() -> None:
     looks: list[int] = []
 
     def look() -> int:
@@ -108,7 +108,7 @@ async def test_nobody_listening_nobody_looks() -> None:
     assert len(looks) <= seen + 1, "the look that was under way was the last"
 
 
-def test_a_blackboard_that_is_locked_or_gone_is_told_in_words_and_found_again(project: Project) -> None:
+def test_a_blackboard_that_is_locked_or_gone_is_reported_in_words_and_found_again(project: Project) -> None:
     project.write(".genba/config.yaml", "database:\n  busy_seconds: 1\n")
     project.issue(1, "Make tea")
     file = project.root / ".genba" / "genba.db"
@@ -178,7 +178,7 @@ def test_behind_a_proxy_with_tls_the_cookie_goes_over_tls_only(project: Project,
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
-def test_the_dashboard_is_kept_from_other_machines_unless_somebody_says_so(project: Project, host: str) -> None:
+def test_the_dashboard_is_kept_from_other_machines_unless_a_setting_allows_them(project: Project, host: str) -> None:
     done = project.genba("serve", "--host", host, "--port", "0")
 
     assert done.code == 2

@@ -42,7 +42,7 @@ async def listen(stack: contextlib.AsyncExitStack, client: httpx.AsyncClient, wh
     return await stack.enter_async_context(client.stream("GET", "/live", headers={"who": who}))
 
 
-async def test_who_opens_streams_without_end_is_told_to_come_back_and_others_are_not() -> None:
+async def test_a_client_that_opens_streams_without_end_is_limited_and_others_are_not() -> None:
     hub = Hub(lambda: 1, most=5, most_of_a_visitor=3)
     async with hearing(hub) as client, contextlib.AsyncExitStack() as stack:
         mine = [(await listen(stack, client, "ada")).status_code for _ in range(5)]

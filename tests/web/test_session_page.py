@@ -70,7 +70,7 @@ def test_a_run_that_was_cut_off_says_so(served: Dashboard) -> None:
 
 
 @pytest.mark.parametrize("run", ["nothing", "%2e%2e", "a%2fb", "%00", "<b>", "x" * 3000])
-def test_a_run_that_nobody_knows_is_told_so(served: Dashboard, run: str) -> None:
+def test_an_unknown_run_is_reported(served: Dashboard, run: str) -> None:
     with served.client() as client:
         assert client.get(f"/sessions/{run}", follow_redirects=False).status_code in (303, 404)
         assert client.get(f"/live?run={run}").status_code == 404

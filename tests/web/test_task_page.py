@@ -54,7 +54,7 @@ def test_text_of_others_is_text_and_nothing_else(served: Dashboard) -> None:
 
 
 @pytest.mark.parametrize("path", ["/tasks/9", "/tasks/x", "/tasks/0", f"/tasks/{'9' * 5000}", "/tasks/-1", "/tasks/१"])
-def test_a_task_that_is_not_there_is_told_so(served: Dashboard, path: str) -> None:
+def test_a_task_that_is_not_there_is_reported(served: Dashboard, path: str) -> None:
     with served.client() as client:
         answer = client.get(path)
     assert answer.status_code == 404

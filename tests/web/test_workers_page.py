@@ -92,7 +92,7 @@ def test_a_run_without_a_fleet_has_its_bar_too(served: Dashboard) -> None:
     assert [(lane.name, len(lane.stretches)) for lane in picture.timeline.lanes] == [("genba run", 1)]
 
 
-def test_nobody_has_worked_yet_and_the_page_says_what_to_type(served: Dashboard) -> None:
+def test_without_any_work_the_page_says_what_to_type(served: Dashboard) -> None:
     page = shown(served, "/workers?reach=forever&by=luck")
     assert "Nobody has worked here yet." in page
     assert "genba work" in page

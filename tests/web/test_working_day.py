@@ -16,7 +16,7 @@ COMMIT = "3f9c2ab0d1e2f3a4b5c6d7e8f90a1b2c3d4e5f60"
 _STARTED_MS = 60_000
 
 
-def test_somebody_starts_a_run_watches_it_live_and_sees_it_done(project: Project, chromium: Browser) -> None:
+def test_a_person_starts_a_run_watches_it_live_and_sees_it_done(project: Project, chromium: Browser) -> None:
     gate = waiting_agent(project)
     project.issue(1, "Make tea")
     with dashboard(project) as served, Looker.opened(chromium, served) as looker, opened(gate):
@@ -44,7 +44,7 @@ def test_somebody_starts_a_run_watches_it_live_and_sees_it_done(project: Project
         expect(page.locator(".d-added")).to_contain_text("tea")
 
 
-def test_somebody_reads_why_a_goal_failed(project: Project, chromium: Browser) -> None:
+def test_a_person_reads_why_a_goal_failed(project: Project, chromium: Browser) -> None:
     failing_run(project)
     with dashboard(project) as served, Looker.opened(chromium, served, width=400) as looker:
         page = looker.go("/tasks/1")
@@ -58,7 +58,7 @@ def test_somebody_reads_why_a_goal_failed(project: Project, chromium: Browser) -
         assert page.evaluate("document.documentElement.scrollWidth <= 400"), "nothing hangs over at 400 pixels"
 
 
-def test_somebody_answers_with_the_keyboard_alone_while_the_page_goes_on(served: Dashboard, looker: Looker) -> None:
+def test_a_person_answers_with_the_keyboard_alone_while_the_page_updates(served: Dashboard, looker: Looker) -> None:
     served.board.board.add(TaskDraft(title="Make tea"), PERSON)
     asked(served)
     page = looker.go("/approvals")
@@ -79,7 +79,7 @@ def test_somebody_answers_with_the_keyboard_alone_while_the_page_goes_on(served:
     assert served.board.escalation(1).answer == "The blue one."
 
 
-def test_somebody_approves_one_commit_and_rejects_another_with_a_reason(served: Dashboard, looker: Looker) -> None:
+def test_a_person_approves_one_commit_and_rejects_another_with_a_reason(served: Dashboard, looker: Looker) -> None:
     for number in (1, 2):
         served.board.board.add(TaskDraft(title=f"Task {number}", requires_review=True), PERSON)
         to_review(served.board.board, served.board, begin(served.board, number), COMMIT)
@@ -100,7 +100,7 @@ def test_somebody_approves_one_commit_and_rejects_another_with_a_reason(served: 
     assert served.board.escalation(2).answer == "Too hot."
 
 
-def test_somebody_stops_a_run(project: Project, chromium: Browser) -> None:
+def test_a_person_stops_a_run(project: Project, chromium: Browser) -> None:
     gate = waiting_agent(project)
     project.issue(1, "Make tea")
     with dashboard(project) as served, Looker.opened(chromium, served) as looker, opened(gate):

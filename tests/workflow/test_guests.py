@@ -33,7 +33,7 @@ async def test_an_external_agent_that_asks_again_gets_the_next_task(context: Hou
     assert context.desk.taken == [first, second]
 
 
-async def test_an_external_agent_without_a_task_is_told_so_and_gets_one_later(context: House) -> None:
+async def test_an_external_agent_without_a_task_is_informed_and_gets_one_later(context: House) -> None:
     caller = await context.come(*await context.external_agent())
     action = await context.next(caller)
     assert (action.action, action.reason, action.retry_after) == ("exit", "no_task", 60)

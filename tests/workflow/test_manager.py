@@ -179,7 +179,7 @@ async def test_a_manager_and_its_worker_tell_each_other_things(context: House) -
     assert [message.content for message in (await context.service.get_messages(caller)).messages] == ["I will."]
 
 
-async def test_a_load_counts_what_somebody_has_and_what_waits_for_them(context: House) -> None:
+async def test_the_load_of_an_agent_counts_its_tasks_and_what_waits_for_it(context: House) -> None:
     caller, _, _ = await delegated(context, "Cut it", "Glue it")
     block(context, (await context.service.list_tasks(caller)).tasks[1].number)
     loads = {worker.name: worker.load for worker in (await context.service.list_workers(caller)).workers}

@@ -231,7 +231,7 @@ async def test_after_its_end_a_session_changes_nothing(context: House) -> None:
         assert (refusal.code, refusal.action) == (ErrorCode.OUT_OF_ORDER, "exit")
 
 
-async def test_every_tool_refuses_whoever_has_no_connection(context: House) -> None:
+async def test_every_tool_refuses_one_that_has_no_connection(context: House) -> None:
     task, nobody, service = context.task(), Caller(), context.service
     for call in (
         service.get_next_action(nobody),
@@ -267,7 +267,7 @@ async def test_of_two_steps_that_are_begun_at_once_one_begins(context: House) ->
     assert sorted((context.status(first), context.status(second))) == ["in_progress", "open"]
 
 
-async def test_the_review_of_a_task_is_out_of_reach_of_whoever_made_the_work(context: House) -> None:
+async def test_the_review_of_a_task_is_out_of_reach_of_its_author(context: House) -> None:
     number = context.task()
     caller = await context.fetched(await context.spawn(number))
     review = TaskDraft(title="Review", parent=number, review_of=number, review_commit="c1")

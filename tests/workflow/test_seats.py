@@ -199,7 +199,7 @@ async def test_more_guesses_than_can_be_looked_at_are_refused_at_once(context: H
 
 
 @pytest.mark.parametrize("address", ["sqlite"], indirect=True)  # who fails is counted in memory
-async def test_nobody_is_kept_out_by_those_who_fail_under_other_names(context: House) -> None:
+async def test_failures_under_other_names_block_no_agent(context: House) -> None:
     agent, passkey = await context.external_agent()
     token = (await context.spawn(context.task())).token
     secret = await context.runs.credential(context.begin(context.task("Build a boat")))
@@ -218,7 +218,7 @@ async def test_nobody_is_kept_out_by_those_who_fail_under_other_names(context: H
 
 
 @pytest.mark.parametrize("address", ["sqlite"], indirect=True)  # who is connected lately is counted in memory
-async def test_nobody_gets_around_the_limit_of_calls_by_ever_new_connections(context: House) -> None:
+async def test_no_one_gets_around_the_limit_of_calls_by_ever_new_connections(context: House) -> None:
     agent, passkey = await context.external_agent()
     for _ in range(CONNECTIONS_PER_NAME):
         await context.come(agent, passkey)
@@ -228,7 +228,7 @@ async def test_nobody_gets_around_the_limit_of_calls_by_ever_new_connections(con
     await context.come(agent, passkey)
 
 
-async def test_a_runaway_client_is_told_to_slow_down_and_goes_on_after_a_while(context: House) -> None:
+async def test_a_runaway_client_is_asked_to_slow_down_and_goes_on_after_a_while(context: House) -> None:
     context.restart(calls_per_minute=20, max_repeats=1000)
     caller = await context.spawn(context.task())
     for _ in range(20):
@@ -246,7 +246,7 @@ async def test_a_token_is_good_for_another_service_on_the_same_blackboard(contex
     assert await context.told(caller) == "get_task"
 
 
-async def test_whoever_logs_out_has_no_connection_any_more(context: House) -> None:
+async def test_one_that_logs_out_has_no_connection_any_more(context: House) -> None:
     caller = await context.spawn(context.task())
     assert (await context.service.logout(caller)).next == "Stop."
     assert (await refusal_of(context, caller)).code is ErrorCode.NOT_AUTHENTICATED

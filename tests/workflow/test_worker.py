@@ -143,7 +143,7 @@ async def test_a_worker_blocked_in_a_step_blocks_its_task(context: House) -> Non
     assert result.reason == f"subtask #{step}: No scissors."
 
 
-async def test_who_asks_again_and_again_is_warned_and_then_told_to_stop(context: House) -> None:
+async def test_an_agent_that_asks_again_and_again_is_warned_and_then_stopped(context: House) -> None:
     context.restart(max_repeats=6)
     task = context.task()
     caller = await context.fetched(await context.spawn(task))
@@ -155,7 +155,7 @@ async def test_who_asks_again_and_again_is_warned_and_then_told_to_stop(context:
     assert (await context.runs.standing(run)).refused
 
 
-async def test_a_change_makes_the_count_begin_anew(context: House) -> None:
+async def test_a_change_makes_the_count_begin_again(context: House) -> None:
     context.restart(max_repeats=6)
     caller = await context.fetched(await context.spawn(context.task()))
     for _ in range(5):
@@ -200,7 +200,7 @@ async def test_a_few_calls_wait_for_one_claim_and_more_are_refused(context: Hous
     assert context.service.waiting == 0
 
 
-async def test_whoever_hangs_up_finds_the_verification_made(context: House) -> None:
+async def test_a_client_that_hangs_up_finds_the_verification_made(context: House) -> None:
     task = context.task()
     caller = await context.fetched(await context.spawn(task))
     context.desk.held = asyncio.Event()
@@ -223,7 +223,7 @@ async def test_a_verification_that_breaks_is_no_verdict(context: House) -> None:
     assert (await context.service.report_completed(caller)).verified
 
 
-async def test_what_was_written_down_is_there_for_whoever_goes_on(context: House) -> None:
+async def test_the_journal_is_there_for_the_next_session(context: House) -> None:
     task = context.task()
     caller = await context.fetched(await context.spawn(task))
     await context.service.save_context(caller, progress="half of it", next_steps="the other half")
@@ -289,7 +289,7 @@ async def test_a_step_whose_claimant_hung_up_is_judged_to_the_end(context: House
     assert context.desk.judged == [step]
 
 
-async def test_what_an_instance_was_told_last_is_known_when_it_has_ended(context: House) -> None:
+async def test_the_last_prompt_of_an_instance_is_known_when_it_has_ended(context: House) -> None:
     task = context.task()
     caller = await context.fetched(await context.spawn(task))
     await context.next(caller)
@@ -301,7 +301,7 @@ async def test_what_an_instance_was_told_last_is_known_when_it_has_ended(context
     assert not any((standing.completed, standing.blocked, standing.suspended, standing.refused))
 
 
-async def test_another_instance_of_a_run_fetches_the_task_anew(context: House) -> None:
+async def test_another_instance_of_a_run_fetches_the_task_again(context: House) -> None:
     run = context.begin(context.task())
     first = await context.fetched(await context.enter(run))
     assert await context.told(first) == "create_subtasks"

@@ -233,7 +233,7 @@ class LedgerConformance:
         second = await ledger.begin(1, a_session("run-2"))
         assert (second.task.status, second.attempt) == (TaskStatus.IN_PROGRESS, 2)
 
-    async def test_a_task_that_somebody_works_on_is_not_taken_away(self, ledger: TaskLedger) -> None:
+    async def test_a_task_that_a_person_works_on_is_not_taken_away(self, ledger: TaskLedger) -> None:
         first = await ledger.begin(1, a_session("run-1"))
         asked: list[str] = []
 

@@ -21,7 +21,7 @@ class DeedsSuite:
     The branch `genba/1` is there, with work that main does not have; `head` is its commit.
     """
 
-    async def test_what_nobody_did_is_not_found(self, changes: RemoteChanges) -> None:
+    async def test_what_no_one_did_is_not_found(self, changes: RemoteChanges) -> None:
         assert await changes.find(PostComment(issue=1, body="Hello."), "a-comment") is None
         assert await changes.find(Relabel(issue=1, add=("new",)), "labels") is None
         assert await changes.find(CloseIssue(issue=1), "close") is None

@@ -124,7 +124,7 @@ class UnwalledSuite:
                 done = await handle.run(command, unheard)
                 assert (done.ending, done.code, done.stdout, done.stderr) == (Ending.EXITED, 0, "out\n", "bad\n")
 
-    async def test_a_signal_is_told_as_a_signal(self, sandbox: Sandbox, spec: SandboxSpec) -> None:
+    async def test_a_signal_is_reported_as_a_signal(self, sandbox: Sandbox, spec: SandboxSpec) -> None:
         for name, number in (("KILL", 9), ("TERM", 15), ("SEGV", 11)):
             done = await run_in(sandbox, spec, "sh", "-c", f"kill -{name} $$")
             assert (done.ending, done.code) == (Ending.EXITED, -number)
@@ -170,7 +170,7 @@ class UnwalledSuite:
         assert (done.code, done.stdout) == (0, "begun\n")
         assert living_with(word) == []
 
-    async def test_who_is_told_to_stop_leaves_nothing(self, sandbox: Sandbox, spec: SandboxSpec) -> None:
+    async def test_who_is_asked_to_stop_leaves_nothing(self, sandbox: Sandbox, spec: SandboxSpec) -> None:
         word = f"{_ANYTHING}.{secrets.randbelow(10**9)}"
         begun = asyncio.Event()
         async with opened(sandbox, spec) as handle:

@@ -64,7 +64,7 @@ class RemoteIssuesSuite:
         (found,) = await all_issues(remote, label="docs")
         assert (found.number, found.labels) == (labelled, ("docs",))
 
-    async def test_nothing_new_is_told_by_the_tag_of_the_last_answer(
+    async def test_nothing_new_is_reported_by_the_tag_of_the_last_answer(
         self, remote: RemoteIssues, people: TrackerPeople
     ) -> None:
         number = people.open("one")
@@ -95,7 +95,7 @@ class RemoteIssuesSuite:
         (found,) = (await remote.issue(part)).issues
         assert (found.blocked_by, found.parent) == ((blocker,), whole)
 
-    async def test_an_issue_that_is_not_there_is_said_so(self, remote: RemoteIssues, people: TrackerPeople) -> None:
+    async def test_an_issue_that_is_not_there_is_reported_so(self, remote: RemoteIssues, people: TrackerPeople) -> None:
         people.open("one")
         try:
             await remote.issue(4711)

@@ -152,7 +152,7 @@ def test_the_command_prints_what_is_wrong_and_ends_with_one(forged: Forged) -> N
     assert msgspec.json.decode(done.stdout) == [{"law": "nothing left", "what": "#3 is held"}]
 
 
-def test_on_a_server_the_same_laws_hold_and_whoever_is_connected_is_found(
+def test_on_a_server_the_same_laws_hold_and_open_connections_are_found(
     tmp_path: Path,
     beginning: Path,
     postgres: Postgres,  # noqa: F811  (the fixture)

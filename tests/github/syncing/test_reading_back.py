@@ -259,7 +259,7 @@ async def test_a_merge_that_was_refused_gives_way_once_the_work_goes_back(
     ],
     ids=["changes", "dismissed", "red", "running", "draft", "closed"],
 )
-async def test_a_merge_that_was_not_sent_yet_is_given_up_when_somebody_has_second_thoughts(
+async def test_a_merge_that_was_not_sent_yet_is_given_up_when_a_person_withdraws_it(
     board: Blackboard, remote: MemoryIssues, syncing: Syncing, task: int, thought: dict[str, Any]
 ) -> None:
     _hold_to(board, task, merge="approved")
@@ -290,7 +290,7 @@ async def test_a_merge_that_was_given_up_is_wanted_again(
     assert _changes(board) == [MergePullRequest(number=2, commit=_HEAD, issue=task)]
 
 
-async def test_a_merge_waits_while_nobody_knows_whether_it_is_possible(
+async def test_a_merge_waits_while_its_mergeability_is_unknown(
     board: Blackboard, remote: MemoryIssues, syncing: Syncing, task: int
 ) -> None:
     _hold_to(board, task, merge="green")
