@@ -22,8 +22,8 @@ LARGEST = 200_000
 """Bytes: a picture is fetched by everybody who reads the page."""
 WIDE, PHONE = 1280, 400
 PICTURES = (
-    ("dashboard-field-light", "/", "light", WIDE),
-    ("dashboard-field-dark", "/", "dark", WIDE),
+    ("dashboard-overview-light", "/", "light", WIDE),
+    ("dashboard-overview-dark", "/", "dark", WIDE),
     ("dashboard-board", "/board", "light", WIDE),
     ("dashboard-task", "/tasks/3", "dark", WIDE),
     ("dashboard-session", "", "light", WIDE),
