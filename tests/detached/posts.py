@@ -95,7 +95,7 @@ class Post:
     async def put(self, number: int = 1, adapter: DetachedAdapter | None = None) -> Reply:
         """Ask once, as the loop of a run does."""
         adapter = adapter or self.adapter()
-        async with adapter.quarters(self.workspace) as session:
+        async with adapter.open_environment(self.workspace) as session:
             instance = await adapter.start(session)
             try:
                 return await adapter.execute(instance, self.ask(number), self.heard)

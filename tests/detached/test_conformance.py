@@ -158,7 +158,7 @@ async def test_errors_of_the_agent_are_those_of_an_agent_in_the_same_process(pro
         assert type(there.value) is type(here.value)
         assert vars(there.value) == vars(here.value)
     adapter = post.adapter()
-    async with adapter.quarters(post.workspace) as session:
+    async with adapter.open_environment(post.workspace) as session:
         with pytest.raises(AgentTimeout):
             await adapter.execute(await adapter.start(session), post.ask(4, timeout_seconds=0.3), post.heard)
 

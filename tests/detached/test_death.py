@@ -222,7 +222,7 @@ async def test_an_agent_that_no_one_watches_is_suspended_after_the_grace_time(
     assert newest is not None
     result = newest.result()
     assert result is not None
-    assert result.suspended == "nobody watched it for 0.5 s"
+    assert result.suspended == "no worker watched it for 0.5 s"
     go(post)
     assert (await post.put()).text == "late\n"
     assert post.question().starts() == 2
@@ -260,7 +260,7 @@ async def test_a_cancelled_question_suspend_its_agent_with_everything(
     assert newest is not None
     result = newest.result()
     assert result is not None
-    assert result.suspended == "it was told to stop"
+    assert result.suspended == "it was stopped"
 
 
 @linux

@@ -170,7 +170,7 @@ async def test_an_agent_whose_words_can_no_longer_be_written_down_is_ended(proje
             raise DiskFullError("the disk is full: the journal cannot grow")
 
     adapter = post.adapter()
-    async with adapter.quarters(post.workspace) as session:
+    async with adapter.open_environment(post.workspace) as session:
         with pytest.raises(DiskFullError, match="the journal cannot grow"):
             await adapter.execute(await adapter.start(session), post.ask(), deaf)
     assert not post.question().is_held()

@@ -16,7 +16,7 @@ from tests.detached.posts import Memory, posted
 async def main(memory: Memory) -> None:
     post = await posted(Path(memory.root), memory.agent, memory)
     adapter = post.adapter(grace_seconds=float(sys.argv[2]))
-    async with adapter.quarters(post.workspace) as session:
+    async with adapter.open_environment(post.workspace) as session:
         instance = await adapter.start(session)
         post.fork_server.open()
         say(f"fork_server {post.fork_server.process}")

@@ -119,7 +119,7 @@ def test_without_bubblewrap_a_run_reports_the_missing_sandbox(project: Project) 
     result = project.run("worker", PATH=_only_git(project))
     assert result["sandbox"] == "worktree"
     notices = [event["message"] for event in project.events() if event["event"] == "notice"]
-    assert any("no walls around the agent: bwrap is not installed" in message for message in notices)
+    assert any("the agent runs without a sandbox: bwrap is not installed" in message for message in notices)
 
 
 def test_an_agent_in_the_users_own_checkout_has_no_sandbox_and_says_so(project: Project) -> None:
@@ -127,7 +127,7 @@ def test_an_agent_in_the_users_own_checkout_has_no_sandbox_and_says_so(project: 
     project.environment["GENBA_SANDBOX"] = ""
     assert project.run("worker")["sandbox"] == "worktree"
     notices = [event["message"] for event in project.events() if event["event"] == "notice"]
-    assert "no walls around the agent: it works in your own checkout" in notices
+    assert "the agent runs without a sandbox: it works in your own checkout" in notices
     settings(project, sandbox={"kind": "bubblewrap"})
     assert "needs a working tree of its own" in project.genba("run", "worker", check=3).err
 

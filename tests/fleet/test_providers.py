@@ -59,7 +59,7 @@ def test_a_long_wait_gives_the_worker_away_and_goes_on_at_its_time(small_yard: Y
 
     assert set(yard.statuses().values()) == {TaskStatus.DONE}
     assert yard.started() == ["2", "1"], "meanwhile the only worker went on with another provider"
-    assert "for resume: custom asks everybody to wait until" in done.err
+    assert "for resume: custom asks all sessions to wait until" in done.err
     with yard.board() as board:
         (same,) = board.sessions(1)
         assert not board.pauses(), "the pause is over"

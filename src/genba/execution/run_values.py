@@ -57,7 +57,7 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     may_change: tuple[str, ...] = ()
     """Protected paths that this run may change, besides those of its task."""
     accepts_risk: bool = False
-    """Whether the user takes it upon himself that the agent may do everything without walls."""
+    """True when the user accepts an agent with bypassPermissions and no sandbox."""
     gap: Feedback | None = None
     """What a run that goes on must know first: an answer, a conflict, a goal that fails, what a reviewer found."""
     handover: str = ""
@@ -103,7 +103,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     branch: str
     workdir: str
     sandbox: str = ""
-    """The kind of walls that it worked behind."""
+    """The kind of its sandbox."""
     merged: str = ""
     merge: MergeStatus | None = None
     conflicts: tuple[str, ...] = ()

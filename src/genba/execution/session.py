@@ -174,7 +174,7 @@ class Session:
             self.plan.parameters,
             ready.opened.issue,
             ready.opened.requirements,
-            ready.proof.policy.told(self.definition.language) if ready.proof is not None else "",
+            ready.proof.policy.described(self.definition.language) if ready.proof is not None else "",
             self.plan.handover,
         )
 

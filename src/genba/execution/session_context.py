@@ -47,7 +47,7 @@ class SandboxSummary(msgspec.Struct, frozen=True, kw_only=True):
     kind: str = ""
     network: str = ""
     missing: str = ""
-    """Why there is none although nobody chose that."""
+    """Why there is none although a sandbox was the default."""
 
 
 class AgentContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,7 +93,7 @@ class AnswerContext(msgspec.Struct, frozen=True, kw_only=True):
     problem: Callable[[dict[str, Any] | None], CheckResult | None]
     """Returns what is wrong with an output; None when it can be used."""
     deliver: Callable[[dict[str, Any] | None, Workspace], Awaitable[Finalized]] | None = None
-    """Delivers the output. Safe to repeat. None: whoever started the session reads its result."""
+    """Delivers the output. Safe to repeat. None: the fleet reads it from the result."""
 
 
 class SharedSession(Protocol):

@@ -251,7 +251,7 @@ class SessionSetup:
             self.context.journal.emit(started)
             if self.context.agent.sandbox.missing:
                 self.context.journal.emit(
-                    Notice(message=f"no walls around the agent: {self.context.agent.sandbox.missing}")
+                    Notice(message=f"the agent runs without a sandbox: {self.context.agent.sandbox.missing}")
                 )
             if taken is not None:
                 message = f"goes on with what {workspace.taken_from} left on {workspace.branch}"

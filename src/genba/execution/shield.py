@@ -1,4 +1,4 @@
-"""What is short and must not be cut in two."""
+"""Work that a cancellation must not interrupt."""
 
 import asyncio
 import contextlib
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 async def uncut(work: Coroutine[Any, Any, T]) -> T:
-    """Carry it through: a wish to stop is heard when it is over."""
+    """Finish the work; a cancellation takes effect afterwards."""
     task = asyncio.ensure_future(work)
     while not task.done():
         with contextlib.suppress(asyncio.CancelledError):

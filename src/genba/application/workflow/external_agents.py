@@ -166,7 +166,7 @@ class ExternalAgentVerifier:
             task, plan, workspace = await self._workspace(connection)
             branch, base, base_branch, path = workspace.branch, workspace.base, plan.base_branch, workspace.path
         policy = await policy_resolver(self.context).freeze(base, base_branch, task)
-        goals = tuple(line.removeprefix("- ") for line in policy.told(language).splitlines())
+        goals = tuple(line.removeprefix("- ") for line in policy.described(language).splitlines())
         return WorkLocation(branch=branch, base_branch=base_branch, path=path, note=note, goals=goals)
 
     async def judge(self, connection: AgentConnection) -> VerificationResult:

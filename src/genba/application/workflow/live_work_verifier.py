@@ -128,7 +128,7 @@ class LiveWorkVerifier:
                 branch=landing.branch,
                 base_branch=landing.base_branch,
                 note=session.progress.notes(),
-                goals=_lines(policy.told(self.context.project.language)),
+                goals=_lines(policy.described(self.context.project.language)),
             )
         workspace = session.progress.workspace
         assert workspace is not None  # noqa: S101  (see _live)
@@ -138,7 +138,7 @@ class LiveWorkVerifier:
             base_branch=workspace.base_branch,
             path=workspace.path,
             note=session.progress.notes(),
-            goals=_lines(proof.policy.told(self.context.project.language)) if proof is not None else (),
+            goals=_lines(proof.policy.described(self.context.project.language)) if proof is not None else (),
         )
 
     async def _judge_work(self, connection: AgentConnection, session: Session) -> VerificationResult:

@@ -124,7 +124,7 @@ class DetachedAdapter:
         """By question: the secret that was left for its supervisor from here. Another worker may leave another one."""
 
     @asynccontextmanager
-    async def quarters(self, workspace: Workspace) -> AsyncIterator[AgentSession]:
+    async def open_environment(self, workspace: Workspace) -> AsyncIterator[AgentSession]:
         """The session of an instance, as the worker needs it: walls and gates are raised by the supervisor."""
         self.workspace = workspace
         yield AgentSession(

@@ -34,7 +34,7 @@ class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True):
     folder: str
     language: str = "en"
     """The language in which Genba speaks to its instances."""
-    quarters: AgentEnvironment = AgentEnvironment()
+    environment: AgentEnvironment = AgentEnvironment()
     """Where its instances live: the walls, and what is made ready inside."""
     sources: dict[str, str]
     """Where each value of the effective agent.json came from; what is not listed is a default."""

@@ -31,7 +31,7 @@ from genba.definitions.agent.parameters import settings_from
 from genba.definitions.agent.prompt_files import retry_prompts, step_prompt
 from genba.definitions.agent.state_driven import REGISTRY, is_state_driven, with_completion, without_effect
 from genba.definitions.project.folders import check_places
-from genba.definitions.project.sandbox_section import MaximumLimits, quarters, wider
+from genba.definitions.project.sandbox_section import MaximumLimits, agent_environment, wider
 from genba.definitions.steps.partial_data import MISSING, WHOLE, LeftOut, shape_sound_part
 from genba.definitions.steps.steps_registry import Step, StepsRegistry
 from genba.domain.convert import shape
@@ -115,7 +115,7 @@ class _Reader:
             schemas=schemas,
             folder=str(self.folder.path),
             language=self.folder.language,
-            quarters=quarters(self.ceiling, file.runner.sandbox),
+            environment=agent_environment(self.ceiling, file.runner.sandbox),
             sources=layered.sources,
         )
         self._add(layered.attribute(tuple(check_commits(definition, self.agent_json))))

@@ -135,7 +135,7 @@ class MaximumLimits(msgspec.Struct, frozen=True, kw_only=True):
     models: dict[str, dict[str, str]] = {}
 
 
-def quarters(ceiling: MaximumLimits, own: AgentSandbox) -> AgentEnvironment:
+def agent_environment(ceiling: MaximumLimits, own: AgentSandbox) -> AgentEnvironment:
     """The walls of one agent, once nothing in them is wider than the project's."""
     project, worktree = ceiling.sandbox, ceiling.worktree
     network = own.network if own.network is not None else project.network

@@ -60,7 +60,7 @@ class Finalized(msgspec.Struct, frozen=True, kw_only=True):
     red: CheckResult | None = None
     """The check that fails on what would have landed: the work goes back to its author."""
     waits: bool = False
-    """Whether somebody must approve the work before it goes on."""
+    """True when a reviewer must approve the work before it goes on."""
     handed_over: bool = False
     """Whether the work is verified, and others bring it to its base."""
     reason: str = ""
@@ -153,7 +153,7 @@ class Finalizer:
                 self.verified = (proposal.base, proposal.tip)
             landed = await uncut(self.context.git.repository.land(workspace, proposal))
             if landed is not None:
-                return self._told(landed)
+                return self._merged(landed)
         raise StateConflictError(
             f"{workspace.base_branch} moved {_ROUNDS} times while {workspace.branch} was being merged",
             hint=f"genba run --resume {self.run}",
@@ -168,7 +168,7 @@ class Finalizer:
             kept = await self._keep_branch(delivery)
             if kept.red is not None:
                 return kept
-        return self._told(refused)
+        return self._merged(refused)
 
     async def _keep_branch(self, delivery: Delivery) -> Finalized:
         """The branch itself is what is handed over: it stays, and it was checked as it is."""
@@ -206,7 +206,7 @@ class Finalizer:
             self._tell_rescued(await self.context.git.repository.try_out(self.workspace, commit, adopt=True))
         return red
 
-    def _told(self, result: MergeResult) -> Finalized:
+    def _merged(self, result: MergeResult) -> Finalized:
         """Write down how the merge ended, and say what that means."""
         workspace = self.workspace
         self.context.journal.emit(

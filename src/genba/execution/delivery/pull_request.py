@@ -11,7 +11,7 @@ from genba.domain.tracker.issues import IssueChange
 from genba.domain.tracker.quoting import harmless
 from genba.domain.tracker.remote import Terms
 from genba.execution.delivery.finalize import Delivery
-from genba.execution.delivery.pull_request_text import Told, body_of, title_of
+from genba.execution.delivery.pull_request_text import PullRequestFacts, body_of, title_of
 from genba.judgement.loop.closure import change_on_completion, ends_task
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def proposed(
 ) -> Delivery:
     """The delivery of a session that opens a pull request."""
     issue, redact = work.issue, context.redact
-    result = Told(
+    facts = PullRequestFacts(
         issue=plan.issue,
         title=issue.title if issue else "",
         asked=issue.body if issue else "",
@@ -45,27 +45,27 @@ def proposed(
     )
     awaited = tasks is not None and (ends_task(action) or tasks.moves_on)
     followed = awaited and context.tracker.follows_pull_requests and plan.issue is not None
-    terms = _terms(plan, work, delivery, result) if followed else None
+    terms = _terms(plan, work, delivery, facts) if followed else None
     return msgspec.structs.replace(
         delivery,
         issue=plan.issue,
-        title=redact(title_of(result, delivery.subject)),
-        body=redact(body_of(result)),
+        title=redact(title_of(facts, delivery.subject)),
+        body=redact(body_of(facts)),
         terms=terms,
     )
 
 
-def _terms(plan: RunPlan, work: FinishedWork, delivery: Delivery, told: Told) -> Terms:
+def _terms(plan: RunPlan, work: FinishedWork, delivery: Delivery, facts: PullRequestFacts) -> Terms:
     settings = plan.definition.file.runner
     finalize, integration = settings.execution.finalize, settings.integrations.github
     workspace, proof = work.workspace, work.proof
-    closure = change_on_completion(integration, work.state.closure, told.action)
-    if not integration.enabled and told.action is not None:  # a fleet ends a task, whatever its agent does to issues
-        closure = IssueChange(close=ends_task(told.action))
+    closure = change_on_completion(integration, work.state.closure, facts.action)
+    if not integration.enabled and facts.action is not None:  # a fleet ends a task, whatever its agent does to issues
+        closure = IssueChange(close=ends_task(facts.action))
     return Terms(
-        task=told.issue or 0,
-        run=told.run,
-        agent=told.agent,
+        task=facts.issue or 0,
+        run=facts.run,
+        agent=facts.agent,
         branch=workspace.branch,
         target=finalize.pr_target or workspace.base_branch,
         remote=finalize.remote,
@@ -74,5 +74,5 @@ def _terms(plan: RunPlan, work: FinishedWork, delivery: Delivery, told: Told) ->
         merge=finalize.pr_merge,
         method=finalize.pr_merge_method,
         title=harmless(delivery.subject),
-        body=told.trailers,
+        body=facts.trailers,
     )

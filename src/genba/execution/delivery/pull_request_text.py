@@ -1,6 +1,6 @@
 """The words of a pull request: what was asked, what was verified, who did it.
 
-Law: what others have written is shown and has no effect. It mentions nobody, refers to no issue, closes none, is no
+Law: what others have written is shown and has no effect. It mentions no user, refers to no issue, closes none, is no
 markup, and cannot pass for a marker of Genba's own.
 """
 
@@ -46,8 +46,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[str, ...] = ()
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a pull request tells."""
+class PullRequestFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the text of a pull request is made of."""
 
     issue: int | None = None
     title: str = ""
@@ -91,43 +91,43 @@ def _detail(found: GoalResult) -> str:
     return found.result.detail or (looked_at(found.goal.goal) if found.result.passed else "")
 
 
-def title_of(told: Told, branch: str) -> str:
+def title_of(facts: PullRequestFacts, branch: str) -> str:
     """The title of the issue in one line, or the name of the branch."""
-    return cut(harmless(one_line(told.title)) or branch, LONGEST_TITLE)
+    return cut(harmless(one_line(facts.title)) or branch, LONGEST_TITLE)
 
 
-def body_of(told: Told) -> str:
+def body_of(facts: PullRequestFacts) -> str:
     """The text of the pull request. Where it would be too long, what was asked is cut first."""
-    rest = _sections(told)
-    room = LONGEST_BODY - len(rest) - len(_asked(told, ""))
-    asked = _asked(told, cut(told.asked, max(0, min(_LONGEST_ASKED, room // 2))))
-    whole = "\n\n".join(part for part in (_reference(told), asked, rest) if part)
+    rest = _sections(facts)
+    room = LONGEST_BODY - len(rest) - len(_asked(facts, ""))
+    asked = _asked(facts, cut(facts.asked, max(0, min(_LONGEST_ASKED, room // 2))))
+    whole = "\n\n".join(part for part in (_reference(facts), asked, rest) if part)
     return whole if len(whole) <= LONGEST_BODY else cut(whole, LONGEST_BODY)
 
 
-def _reference(told: Told) -> str:
-    if told.issue is None or told.issue >= FIRST_OWN_NUMBER:  # a task of our own: the forge has no such number
+def _reference(facts: PullRequestFacts) -> str:
+    if facts.issue is None or facts.issue >= FIRST_OWN_NUMBER:  # a task of our own: the forge has no such number
         return ""
-    closes = ends_task(told.action)
-    return f"{'Closes' if closes else 'Refs'} #{told.issue}"
+    closes = ends_task(facts.action)
+    return f"{'Closes' if closes else 'Refs'} #{facts.issue}"
 
 
-def _asked(told: Told, asked: str) -> str:
-    if not one_line(told.title) and not asked.strip():
+def _asked(facts: PullRequestFacts, asked: str) -> str:
+    if not one_line(facts.title) and not asked.strip():
         return ""
     lines = [
-        say(told.language, "pull_request_asked"),
+        say(facts.language, "pull_request_asked"),
         "",
-        f"**{inline(cut(told.title, _LONGEST_SHOWN)) or say(told.language, 'pull_request_no_title')}**",
+        f"**{inline(cut(facts.title, _LONGEST_SHOWN)) or say(facts.language, 'pull_request_no_title')}**",
     ]
     return "\n".join([*lines, "", quoted(asked)] if asked.strip() else lines)
 
 
-def _sections(told: Told) -> str:
-    language = told.language
+def _sections(facts: PullRequestFacts) -> str:
+    language = facts.language
     verified, done_by = say(language, "pull_request_verified"), say(language, "pull_request_done_by")
-    parts = [verified, _verified(told.evidence, language), done_by, _done_by(told)]
-    return "\n\n".join([*parts, *([told.trailers.strip()] if told.trailers.strip() else [])])
+    parts = [verified, _verified(facts.evidence, language), done_by, _done_by(facts)]
+    return "\n\n".join([*parts, *([facts.trailers.strip()] if facts.trailers.strip() else [])])
 
 
 def _verified(evidence: Evidence | None, language: str) -> str:
@@ -152,10 +152,10 @@ def _row(row: EvidenceRow, language: str) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _done_by(told: Told) -> str:
-    key = "pull_request_iteration" if told.iterations == 1 else "pull_request_iterations"
-    times = say(told.language, key, count=told.iterations) if told.iterations else ""
-    more = f"`genba task show {told.issue}`, " if told.issue is not None else ""
-    more += f"`genba logs {told.run}`"
-    agent, run = inline(told.agent), inline(told.run)
-    return say(told.language, "pull_request_session", agent=agent, run=run, times=times, more=more)
+def _done_by(facts: PullRequestFacts) -> str:
+    key = "pull_request_iteration" if facts.iterations == 1 else "pull_request_iterations"
+    times = say(facts.language, key, count=facts.iterations) if facts.iterations else ""
+    more = f"`genba task show {facts.issue}`, " if facts.issue is not None else ""
+    more += f"`genba logs {facts.run}`"
+    agent, run = inline(facts.agent), inline(facts.run)
+    return say(facts.language, "pull_request_session", agent=agent, run=run, times=times, more=more)

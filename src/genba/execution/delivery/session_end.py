@@ -113,7 +113,7 @@ class SessionEnding:
             action = closure_action(self.plan, self.context, self.tasks, state.closure)
             carry_out = partial(self.issues.complete, state.closure, finalized.arrived, workspace.branch, action)
             awaited = self.tasks is not None and self.tasks.moves_on and not finalized.arrived
-            if not ends_task(action) and not awaited:  # whoever takes the task next finds its labels
+            if not ends_task(action) and not awaited:  # the next agent on the task finds its labels
                 await carry_out()
             if self.tasks is not None:
                 await self.tasks.complete(finalized, action)

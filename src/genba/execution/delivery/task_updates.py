@@ -124,7 +124,7 @@ class TaskKeeper:
         )
 
     async def _nothing_to_wait_for(self, task: Task) -> None:
-        """What a task depends on is done, and its parts have ended, before somebody works on it."""
+        """Raises StateConflictError while a dependency is not done or a subtask has not ended."""
         if task.status is not TaskStatus.OPEN:
             return
         waiting = [number for number in task.dependencies if not await self._is_done(number)]
@@ -154,7 +154,7 @@ class TaskKeeper:
         )
 
         def died(older: SessionStart) -> bool:
-            """Whoever holds no lock on its branch has died. We hold ours, so an older session on it is dead too."""
+            """True for a session without a lock on its branch. We hold ours, so an older session on it is dead too."""
             here = older.host == start.host
             return here and (older.branch == start.branch or not self.context.is_branch_held(older.branch))
 
@@ -264,7 +264,7 @@ class TaskKeeper:
         try:
             await self.ledger.move(self.number, change)
         except StateConflictError:
-            # Whoever lost its line while this was written down asks again, and finds what it has done itself.
+            # The answer may have been lost after the change was written: asking again finds it.
             if (await self.ledger.look(self.number)).status is not change.to:
                 raise
         if change.to is not TaskStatus.REVIEW:

@@ -138,7 +138,7 @@ class Asking:
         return self._fall_back(state, reply, refusal, asks)
 
     async def _needs_no_words(self, state: LoopState) -> bool:
-        """Whether the work judges a reply without structured output, so that nobody asks for the form again."""
+        """True when the work judges a reply without structured output, which is then not asked for again."""
         if self.work is None or not self.work.judges(state):
             return False
         return state.iterations > 0 or await self.work.moved(state)
@@ -239,7 +239,7 @@ class Asking:
     def _listen(self, state: LoopState) -> Any:
         step, iteration, emit = state.step, state.iterations + 1, self.context.journal.emit
 
-        def heard(stream: str, line: str) -> None:
+        def on_output(stream: str, line: str) -> None:
             if stream == "started":
                 emit(AgentStarted(process=int(line), step=step, iteration=iteration))
             elif stream == "tool":
@@ -254,7 +254,7 @@ class Asking:
             else:
                 emit(AgentOutput(stream=stream, text=line, step=step, iteration=iteration))
 
-        return heard
+        return on_output
 
     def _schema(self, step_id: str) -> dict[str, Any] | None:
         signal = structured_signal(self.definition.completion)

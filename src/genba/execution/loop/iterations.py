@@ -95,11 +95,11 @@ class Loop:
             await self.delivery.delivered(state, messages)
             signals = await handle_actions(answer.reply.text, self.definition.file.runner.actions, self.context, state)
             await self._commit(state)
-            heard = _heard(answer, signals)
+            parsed = _parsed(answer, signals)
             closed = await self.observing.issue_closed()
-            weighing = self.judge.weigh(state, heard, closed)
+            weighing = self.judge.weigh(state, parsed, closed)
             facts, results = await self.observing.gather(state, weighing.due)
-            verdict = self.judge.judge(state, heard, weighing, results, facts)
+            verdict = self.judge.judge(state, parsed, weighing, results, facts)
         except OutOfTime as finding:
             return self._cut_off(state, Outcome.BUDGET_EXHAUSTED, str(finding))
         except DiskFullError:
@@ -108,7 +108,7 @@ class Loop:
             return self._cut_off(state, Outcome.FAILED, error.message, error.hint)
         seconds = self.context.clock.elapsed() - began
         after = self._after(state, answer, signals, verdict, facts, seconds)
-        self._settle(state, after, answer, heard, verdict, facts, results, seconds)
+        self._settle(state, after, answer, parsed, verdict, facts, results, seconds)
         return after
 
     def _cut_off(self, state: LoopState, outcome: Outcome, reason: str, hint: str = "") -> LoopState:
@@ -186,7 +186,7 @@ class Loop:
         before: LoopState,
         after: LoopState,
         answer: Answer,
-        heard: ParsedReply,
+        parsed: ParsedReply,
         verdict: Verdict,
         facts: TreeFacts,
         results: tuple[CheckResult, ...],
@@ -196,7 +196,7 @@ class Loop:
         for name in skipped:
             self.context.journal.emit(Notice(step=before.step, message=f"{name} failed and is skipped"))
         again = verdict.gap is not None
-        intent = "" if verdict.kind is VerdictKind.STOP else str(self.judge.move(before, heard).intent)
+        intent = "" if verdict.kind is VerdictKind.STOP else str(self.judge.move(before, parsed).intent)
         self.context.journal.emit(
             IterationFinished(
                 step=before.step,
@@ -217,7 +217,7 @@ def _moved(state: LoopState, facts: TreeFacts) -> bool:
     return facts.mark != state.seen if state.seen else bool(facts.commits or facts.dirty)
 
 
-def _heard(answer: Answer, signals: Signals) -> ParsedReply:
+def _parsed(answer: Answer, signals: Signals) -> ParsedReply:
     claim = read_claim(answer.structured)
     return ParsedReply(
         text=answer.reply.text,
@@ -243,7 +243,7 @@ def _each_text(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def _attempts(state: LoopState, verdict: Verdict) -> dict[str, int]:
-    """Failed attempts are counted per visit: a step that was left begins anew when the flow comes back to it."""
+    """Failed attempts count per visit: they start at zero when the flow comes back to a step."""
     if verdict.gap is not None:
         return state.with_failed_attempt()
     if verdict.step != state.step:

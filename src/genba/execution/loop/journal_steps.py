@@ -1,4 +1,4 @@
-"""The steps of a run that nobody remembers but its journal."""
+"""The steps of a session that its journal alone remembers."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -19,7 +19,7 @@ class PlainSteps:
 
 
 class GroundlessSteps:
-    """Steps of a run whose working tree is gone: what was done is remembered, and what needs the tree is refused."""
+    """Steps of a session whose worktree is gone: what was done is remembered, and what needs the tree is refused."""
 
     def __init__(self, steps: Steps, gone: GenbaError) -> None:
         self.steps = steps

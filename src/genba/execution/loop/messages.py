@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Delivery:
-    """What the next prompt says of other agents. A conversation that remembers is told each message once."""
+    """The messages of other agents for the next prompt. A conversation that is resumed gets each of them once."""
 
     def __init__(self, inbox: Inbox | None, run: str) -> None:
         self._inbox = inbox
@@ -25,7 +25,7 @@ class Delivery:
         return found if is_new(state) else tuple(one for one in found if one.status == "pending")
 
     async def delivered(self, state: LoopState, messages: tuple[Message, ...]) -> None:
-        """The agent has them, and the handovers of its task. Who is cut off before is told them again."""
+        """Record that the agent has them and the handovers of its task. Until then it gets them again."""
         news = state.iterations == 0 or any(one.status == "pending" for one in messages)
         if self._inbox is not None and news:
             await self._inbox.deliver(self._run, messages[-1].id if messages else 0)

@@ -38,7 +38,7 @@ class Observing:
         facts = await self.facts()
         results: list[CheckResult] = []
         for name in due:
-            result = await self._told(name, facts, state)
+            result = await self._recorded(name, facts, state)
             results.append(result)
             if not result.passed and not self.judge.skips(state.step, name):
                 break
@@ -58,7 +58,7 @@ class Observing:
         """
         facts = msgspec.structs.replace(await self.context.git.trees.observe(self.workspace), strayed="")
         for name in checks:
-            result = await self._told(name, facts, state)
+            result = await self._recorded(name, facts, state)
             if not result.passed:
                 return result
         after = await self._after_checks(facts)
@@ -67,7 +67,7 @@ class Observing:
             return CheckResult(checks[-1], CheckStatus.FAILED, outcome)
         return None
 
-    async def _told(self, name: str, facts: TreeFacts, state: LoopState) -> CheckResult:
+    async def _recorded(self, name: str, facts: TreeFacts, state: LoopState) -> CheckResult:
         """The result of a check, written down; a check that cannot be run is an error."""
         result = await self._check(name, facts)
         where = {"step": state.step, "iteration": state.iterations + 1}

@@ -108,7 +108,7 @@ class Prompts:
         heading = say(self.language, "task_heading", number=issue.number, title=issue.title)
         return [f"{heading}\n\n{issue.body}".rstrip() + goals]
 
-    def told(self, state: LoopState, messages: tuple[Message, ...] = ()) -> tuple[str, tuple[str, ...]]:
+    def for_workflow(self, state: LoopState, messages: tuple[Message, ...] = ()) -> tuple[str, tuple[str, ...]]:
         """For an agent that asks what is next: its system prompt, and what it must know besides."""
         sections = (handover_section(self.handover, self.language),) if self.handover else ()
         if messages:
@@ -220,12 +220,12 @@ def answer_section(question: str, answer: str, language: str = "en") -> str:
 
 
 def handover_section(text: str, language: str = "en") -> str:
-    """What was tried before this attempt. A conversation that remembers is told once."""
+    """What was tried before this attempt. A conversation that is resumed has it already."""
     return "\n".join([say(language, "handover_heading"), "", say(language, "handover_note"), "", text])
 
 
 def messages_section(messages: tuple[Message, ...], language: str = "en") -> str:
-    """What other agents said, each behind `>`: no line of them can pose as one of ours."""
+    """The messages of other agents, each line behind `>`: none can pose as one of Genba's."""
     lines = [say(language, "messages_heading"), "", say(language, "messages_note")]
     for one in messages:
         who = "".join(letter for letter in one.sender if letter.isprintable()) or say(language, "an_agent")
@@ -286,7 +286,7 @@ def _issue_variables(
 
 
 def _signal_schema(completion: Completion) -> dict[str, Any] | None:
-    """The schema that a reply is told of: that of a structuredSignal anywhere in the completion."""
+    """The schema that the prompt shows: that of a structuredSignal anywhere in the completion."""
     signal = structured_signal(completion)
     return signal.output_schema if signal is not None and isinstance(signal.output_schema, dict) else None
 

@@ -1,4 +1,4 @@
-"""Agents that ask what is next: one iteration is one life of an instance, from its first call to its end.
+"""Agents that ask for their next action: one iteration is one instance, from its first call to its end.
 
 Law: what the instance writes is not read at all. When it has ended, the blackboard says how far it came; who ended
 without a result has failed, whatever its exit code.
@@ -39,7 +39,7 @@ _RESULT = "result"
 
 
 class Control(msgspec.Struct, frozen=True, kw_only=True):
-    """What an instance is told of itself, so that it can ask."""
+    """What an instance needs to know of itself to ask."""
 
     language: str
     agent_id: str
@@ -95,7 +95,7 @@ class StateDrivenLoop:
         return state
 
     async def advance(self, state: LoopState) -> LoopState:
-        """One life."""
+        """One instance."""
         spent = exhausted(state, self.definition)
         if spent is not None:
             return state.end(Outcome.BUDGET_EXHAUSTED, spent.reason)
@@ -105,7 +105,7 @@ class StateDrivenLoop:
             messages = await self.delivery.due(state)
             prompt = self._prompt(state, messages)
             self._announce(state, prompt)
-            await self.delivery.delivered(state, messages)  # each life is told all of them anew
+            await self.delivery.delivered(state, messages)  # each instance gets all of them
             asks = (await self.asking.put(state, prompt)).asks
         except OutOfTime as finding:
             failed = (Outcome.BUDGET_EXHAUSTED, str(finding), "")
@@ -127,9 +127,9 @@ class StateDrivenLoop:
         return msgspec.structs.replace(state, usage=usage, seconds=seconds)
 
     def _prompt(self, state: LoopState, messages: tuple[Message, ...]) -> ResolvedPrompt:
-        """How to ask, and who it is: all the rest it is told when it asks."""
+        """How to ask, and who it is; the rest is in the answers."""
         control = self.workflow.control
-        system, sections = self.prompts.told(state, messages)
+        system, sections = self.prompts.for_workflow(state, messages)
         text = control_prompt(control.language, control.agent_id, control.project_id, system)
         if state.previous_summary:
             sections = (
@@ -140,7 +140,7 @@ class StateDrivenLoop:
         return ResolvedPrompt(source, "\n\n".join((text.rstrip(), *sections)) + "\n", "", "")
 
     async def is_over(self) -> bool:
-        """Whether the run has come to something, however its instance ended. Nobody is sent away for that."""
+        """True when the session has a result, however its instance ends."""
         async with self.claiming:
             standing = await self._known()
         return _has_result(standing)
@@ -151,7 +151,7 @@ class StateDrivenLoop:
             return await self._known()
 
     async def _known(self) -> SessionResult:
-        """What the blackboard says; a claim that was verified counts before whoever answers it has written it down."""
+        """The result on the blackboard; a verified claim counts before it is written there."""
         standing = await self.workflow.runs.standing(self.workspace.run)
         if self.proof is None or _has_result(standing) or await self.proof.known(self.workspace) is None:
             return standing
@@ -181,14 +181,14 @@ class StateDrivenLoop:
         if standing.paused:
             return msgspec.structs.replace(after, suspended=standing.paused).end(Outcome.INCOMPLETE, standing.paused)
         if standing.refused:
-            return after.end(Outcome.FAILED, f"it was told to stop: {redact(standing.refused)}")
+            return after.end(Outcome.FAILED, f"it was asked to stop: {redact(standing.refused)}")
         if failed is not None:
             outcome, reason, hint = failed
             return after.end(outcome, redact(reason), hint)
         return self._without_result(after, standing, facts)
 
     def _without_result(self, after: LoopState, standing: SessionResult, facts: TreeFacts) -> LoopState:
-        """The instance has just stopped. It is started again and told so, as long as something moves."""
+        """The instance ended without a result. It is started again with that in its prompt, while something changes."""
         result = _stopped_at(standing)
         failure = Failure(f"{_RESULT}: {standing.last_action}", facts.tree)
         if failure == after.last_failure and not self.definition.manages:
@@ -198,7 +198,7 @@ class StateDrivenLoop:
         return msgspec.structs.replace(after, previous_summary=result, reason=result, **again)
 
     def _after(self, state: LoopState, asks: int, seconds: float) -> LoopState:
-        """Each life begins anew: what the one before knew is on the blackboard, and on the branch."""
+        """Each instance starts a new conversation: the blackboard and the branch have what the last one knew."""
         step = state.step
         return msgspec.structs.replace(
             state,
@@ -250,4 +250,4 @@ def _stopped_at(standing: SessionResult) -> str:
     if not standing.connected:
         return "the instance ended, and had never authenticated"
     last = standing.last_action or "get_next_action"
-    return f"the instance ended without a result, after {standing.calls} calls; it was last told: {last}"
+    return f"the instance ended without a result, after {standing.calls} calls; its last action was: {last}"

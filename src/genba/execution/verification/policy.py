@@ -71,7 +71,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     setup_timeout_seconds: float = 900
     environment: dict[str, str] = {}
     sandboxed: bool = True
-    """Whether commands are run behind walls, where the project has any."""
+    """True when commands run in the sandbox of the project, where it has one."""
     network: Network | None = None
     """What goals can reach in a sandbox; None: what the agents of the project can."""
     setup_network: Network = Network.FULL
@@ -80,10 +80,10 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def declared(self) -> bool:
-        """Whether somebody asked for a goal; the guards alone are nobody's wish."""
+        """True when the project or the task asks for a goal; built-in checks alone do not count."""
         return any(frozen.origin != "built in" for frozen in self.goals)
 
-    def told(self, language: str = "en") -> str:
+    def described(self, language: str = "en") -> str:
         """The goals in words for a prompt."""
         lines = [f"- {_in_words(frozen, language)}" for frozen in self.goals]
         if self.may_change:
@@ -219,7 +219,7 @@ def _type_rules(
 def _possible(goal: Goal, own_tests: CommandLine | None, detected_tests: str | None) -> Goal:
     """A built-in rule asks for no more than the project can show: without a test command nothing can be red.
 
-    It runs the tests as the project itself does; what would be found out by the files counts only where nobody said.
+    It runs the tests as the project itself does; what would be found out by the files counts only without a setting.
     """
     if isinstance(goal, TestAdded) and own_tests is None and detected_tests is None:
         return msgspec.structs.replace(goal, must_fail_on_base=False)

@@ -176,7 +176,7 @@ class Proof:
         )
 
     async def _shares_nothing(self, workspace: Workspace, head: str) -> bool:
-        """Whether somebody cut the branch off from where it began."""
+        """True when the branch no longer contains the commit that it began at."""
         return await self.verifier.history.fork_point(workspace.base, head) is None
 
     async def of_merge(self, workspace: Workspace, proposal: Proposal) -> CheckResult | None:

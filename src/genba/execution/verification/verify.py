@@ -55,7 +55,7 @@ _LINES_IN_PROMPT = 40
 _SCRIPTS_IN_SCRIPTS = 3
 _MOST_KEPT = 200
 _NOT_RUN = "not run: the branch changes what judges it (protected_paths)"
-Told = Callable[[GoalResult], None]
+Report = Callable[[GoalResult], None]
 ToolsOf = Callable[[Policy, tuple[CommandLine, ...]], Awaitable[str]]
 
 
@@ -77,7 +77,7 @@ class Verifier:
         self.history = history
         self.checkouts = checkouts
         self.runner_for = runner_for
-        """The runner whose commands get the variables of a policy, and the walls that it asks for."""
+        """The runner whose commands get the variables of a policy, and the sandbox that it asks for."""
         self.results = results
         self.clock = clock
         self.environment = environment
@@ -88,7 +88,7 @@ class Verifier:
         self.tools = tools or _no_tools
         """What the tools are that commands run: results of other ones do not count."""
 
-    async def verify(self, subject: Subject, policy: Policy, told: Told, fresh: bool = False) -> Verification:
+    async def verify(self, subject: Subject, policy: Policy, report: Report, fresh: bool = False) -> Verification:
         """The verdict on a commit. With `fresh` every goal is checked again."""
         began = self.clock.elapsed()
         facts = await self.history.facts(subject.base, subject.commit)
@@ -96,7 +96,7 @@ class Verifier:
         results: tuple[GoalResult, ...] = ()
         if not missing:
             view = await self._view(subject, facts, policy)
-            results = await _Checking(self, view, policy, told, fresh).all()
+            results = await _Checking(self, view, policy, report, fresh).all()
         seconds = round(self.clock.elapsed() - began, 3)
         return judge_verification(subject, facts, missing, results, seconds)
 
@@ -123,11 +123,11 @@ class Verifier:
 class _Checking:
     """The goals of one verification, in order."""
 
-    def __init__(self, verifier: Verifier, view: View, policy: Policy, told: Told, fresh: bool) -> None:
+    def __init__(self, verifier: Verifier, view: View, policy: Policy, report: Report, fresh: bool) -> None:
         self.verifier = verifier
         self.view = view
         self.policy = policy
-        self.told = told
+        self.report = report
         self.fresh = fresh
         self.runner = verifier.runner_for(policy)
         self.mark = verifier.mark
@@ -155,11 +155,11 @@ class _Checking:
     async def _one(self, frozen: FrozenGoal) -> GoalResult:
         if frozen.refused:
             refused = GoalResult(goal=frozen, result=CheckResult(frozen.type, CheckStatus.ERROR, frozen.refused))
-            self.told(refused)
+            self.report(refused)
             return refused
         by_facts = judge_by_facts(frozen.goal, self.view)
         result = GoalResult(goal=frozen, result=by_facts) if by_facts else await self._run(frozen)
-        self.told(result)
+        self.report(result)
         return result
 
     async def _run(self, frozen: FrozenGoal) -> GoalResult:
@@ -293,7 +293,7 @@ class _Checking:
         parts.append(msgspec.json.encode(msgspec.structs.replace(goal, required=True)).decode())
         parts.append(msgspec.json.encode(self.policy.environment, order="sorted").decode())
         network = f"network={self.policy.network} setup={self.policy.setup_network}"
-        parts.append(f"walls={self.policy.sandboxed} {network}")
+        parts.append(f"sandbox={self.policy.sandboxed} {network}")
         run = (*_commands(goal), *filter(None, (getattr(goal, "serve", None), self.policy.setup)))
         parts.append(await self.verifier.tools(self.policy, run))
         if isinstance(goal, NoSecrets | TestAdded | CustomScript):  # a script may ask git for its history

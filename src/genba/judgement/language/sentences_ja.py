@@ -121,7 +121,7 @@ SENTENCES: dict[str, str] = {
         "エージェントは {tools} の使用を許可されず、何もしませんでした。{own_detail}"
     ),
     "the instance ended, and had never authenticated": "インスタンスは認証しないまま終了しました",
-    "the instance ended without a result, after {number} calls; it was last told: {action}": (
+    "the instance ended without a result, after {number} calls; its last action was: {action}": (
         "インスタンスは {number} 回の呼び出しの後、結果を出さずに終了しました。最後の action: {action}"
     ),
     "no reply fitted after {number} questions: {own_why}": (

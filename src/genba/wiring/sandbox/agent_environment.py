@@ -1,4 +1,4 @@
-"""Quarters: where the instances of a run live. Opens walls and gates, makes the place ready, and closes it again."""
+"""Opens and closes the environment of an instance: its sandbox, its egress ports and its worktree."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 PROXY, _MODEL, _WORKFLOW = "proxy", "model", "workflow"
 PROXY_PORT, _MODEL_PORT, _WORKFLOW_PORT = 3128, 3129, 3130
-"""Ports inside the walls, where nobody else listens."""
+"""Ports inside the sandbox that are free."""
 CREDENTIAL_VARIABLE, ADDRESS_VARIABLE = "GENBA_CREDENTIAL", "GENBA_MCP_URL"
 _LONGEST_CALL_SECONDS = 6 * 3600
 """A claim is answered when it is verified."""
@@ -48,7 +48,7 @@ class WorkflowDoor:
 
     def __init__(self, pointer: str, credential: str) -> None:
         self.pointer = pointer
-        """A file that says where the server is: whoever goes on with the run writes it anew."""
+        """A file that says where the server is. The process that resumes the session writes it again."""
         self.credential = credential
 
     def place(self) -> str:
@@ -56,7 +56,7 @@ class WorkflowDoor:
 
 
 class AgentEnvironmentKeeper:
-    """Opens the quarters of one run. The folder of the run itself is never seen inside."""
+    """Opens the environment of one session. The folder of the session itself is never shown inside."""
 
     def __init__(
         self,
@@ -76,10 +76,10 @@ class AgentEnvironmentKeeper:
         workflow: WorkflowDoor | None = None,
     ) -> None:
         self.definition = definition
-        self.plan = definition.quarters
+        self.plan = definition.environment
         self.adapter = adapter
         self.sandbox = sandbox
-        """None: no walls, and no gates to open."""
+        """None: no sandbox, and no egress ports."""
         self.kind = kind
         self.processes = processes
         self.folder = folder
@@ -89,7 +89,7 @@ class AgentEnvironmentKeeper:
         self.emit = emit
         self.parts = parts
         self.clear_locks = clear
-        """Removes the locks of git that whoever died in a working tree has left."""
+        """Removes the locks of git that a dead process left in a worktree."""
         self.workflow = workflow
         """How an instance reaches the server that it asks for its next action."""
 
@@ -97,7 +97,7 @@ class AgentEnvironmentKeeper:
     async def open(self, workspace: Workspace) -> AsyncIterator[AgentSession]:
         """The session of an instance; nothing of it is left running afterwards."""
         for lock in self.clear_locks(workspace):
-            self.emit(Notice(message=f"whoever worked here before died in git; its lock is removed: {lock}"))
+            self.emit(Notice(message=f"an earlier session died in git; its lock is removed: {lock}"))
         home = self._folder("home")
         environment = self._environment(home)
         session = AgentSession(
@@ -113,7 +113,7 @@ class AgentEnvironmentKeeper:
         with making_ready(self.plan, self.folder, self.top, self.ignored) as ready:
             session = msgspec.structs.replace(session, environment={**environment, **ready.variables})
             if self.sandbox is None:
-                async with self._without_walls(session) as bare:
+                async with self._without_sandbox(session) as bare:
                     await ready.set_up(session)
                     yield bare
                 return
@@ -128,7 +128,7 @@ class AgentEnvironmentKeeper:
                 await handle.close()
 
     @asynccontextmanager
-    async def _without_walls(self, session: AgentSession) -> AsyncIterator[AgentSession]:
+    async def _without_sandbox(self, session: AgentSession) -> AsyncIterator[AgentSession]:
         """The session as it is; for an instance that asks what is next, with a way to do so."""
         if self.workflow is None:
             yield session
@@ -155,7 +155,7 @@ class AgentEnvironmentKeeper:
         return msgspec.structs.replace(session, mcp=(server, *others), environment={**session.environment, **asking})
 
     def clear(self) -> None:
-        """Let the private HOME of a run that is over go, in the background: nobody will resume it."""
+        """Delete the private HOME of a session that completed, in the background."""
         places = [self.folder / name for name in ("home", "sandbox") if (self.folder / name).is_dir()]
         if any(next(place.iterdir(), None) is not None for place in places):
             from genba.connections.git.worktrees.trash import delete_later  # noqa: PLC0415  (only where there is something)
@@ -172,11 +172,11 @@ class AgentEnvironmentKeeper:
         return path
 
     def _environment(self, home: Path) -> dict[str, str]:
-        return walled_environment(self.environment, str(home)) if self.kind.is_sandboxed else self.environment
+        return sandboxed_environment(self.environment, str(home)) if self.kind.is_sandboxed else self.environment
 
     def spec(self, workspace: Workspace, egress_ports: tuple[EgressPort, ...] = ()) -> SandboxSpec:
         """What an instance in this workspace can see and write."""
-        from genba.wiring.sandbox.readable_paths import readable_folders  # noqa: PLC0415  (only walls need it)
+        from genba.wiring.sandbox.readable_paths import readable_folders  # noqa: PLC0415  (only a sandbox needs it)
 
         parts = self.parts(workspace) if self.parts is not None else None
         return SandboxSpec(
@@ -244,7 +244,7 @@ class AgentEnvironmentKeeper:
 
             way = proxy_for(provider.url, os.environ)
             calls = calls_of(provider.name, os.environ)
-            return Broker(provider.url, provider.header, key, token, self._told, calls=calls, proxy=way)
+            return Broker(provider.url, provider.header, key, token, self._report, calls=calls, proxy=way)
 
         return EgressPort(
             name=_MODEL,
@@ -256,24 +256,24 @@ class AgentEnvironmentKeeper:
         def make() -> Any:
             from genba.connections.egress.proxy import AllowListProxy  # noqa: PLC0415  (see WhenAsked)
 
-            return AllowListProxy(self.plan.network, allow, self._told, environment=os.environ)
+            return AllowListProxy(self.plan.network, allow, self._report, environment=os.environ)
 
         return EgressPort(name=PROXY, port=PROXY_PORT, serve=WhenAsked(make, bool(self.plan.allow)).serve)
 
     def _forward(self, host: str, port: int) -> EgressPort:
-        from genba.connections.egress.port_forward import Forward  # noqa: PLC0415  (only walls need it)
+        from genba.connections.egress.port_forward import Forward  # noqa: PLC0415  (only a sandbox needs it)
 
-        return EgressPort(name=f"{host}:{port}", port=port, serve=Forward(host, port, self._told).serve)
+        return EgressPort(name=f"{host}:{port}", port=port, serve=Forward(host, port, self._report).serve)
 
     def _way_to_ask(self, door: WorkflowDoor) -> EgressPort:
         def make() -> Any:
             from genba.connections.egress.socket_forward import SocketForward  # noqa: PLC0415  (see WhenAsked)
 
-            return SocketForward(door.place, self._told)
+            return SocketForward(door.place, self._report)
 
         return EgressPort(name=_WORKFLOW, port=_WORKFLOW_PORT, serve=WhenAsked(make, now=False).serve)
 
-    def _told(self, event: EgressEvent) -> None:
+    def _report(self, event: EgressEvent) -> None:
         if event.port == _MODEL and event.verdict == "allowed":
             return  # every question goes there; the replies tell of it
         self.emit(EgressUsed(port=event.port, verdict=event.verdict, target=event.target, detail=event.detail))
@@ -282,7 +282,7 @@ class AgentEnvironmentKeeper:
 class WhenAsked:
     """A handler that is made at its first connection: an agent takes longer to start than it takes to load one.
 
-    One whose settings may be wrong is made at once, so that this is told before anything starts.
+    One whose settings may be wrong is made at once, so that it fails before anything starts.
     """
 
     def __init__(self, make: Callable[[], Any], now: bool) -> None:
@@ -299,7 +299,7 @@ OF_THE_HOST = frozenset({
     "HOME", "TMPDIR", "TEMP", "TMP", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "SHELL",
     "GENBA_DATABASE_URL",
 })  # fmt: skip
-"""Variables that name places outside of the walls."""
+"""Variables that name places outside of the sandbox."""
 
 
 def key_variable(provider: Provider) -> str:
@@ -322,9 +322,9 @@ def _reached_by(session: AgentSession, ports: Mapping[str, int]) -> AgentSession
     return session
 
 
-def walled_environment(environment: Mapping[str, str], home: str) -> dict[str, str]:
-    """An environment as it is behind walls: with a HOME of its own, and without names of places outside."""
-    from genba.connections.sandbox.system_folders import toolchain_variables  # noqa: PLC0415  (only walls need it)
+def sandboxed_environment(environment: Mapping[str, str], home: str) -> dict[str, str]:
+    """The variables inside a sandbox: with a HOME of its own, and without names of places outside."""
+    from genba.connections.sandbox.system_folders import toolchain_variables  # noqa: PLC0415  (only a sandbox needs it)
 
     own = {name: value for name, value in environment.items() if name not in OF_THE_HOST}
     inside = {"HOME": home, "TMPDIR": "/tmp"}  # noqa: S108  (the cell's own)

@@ -1,4 +1,4 @@
-"""Commands of goals and checks behind walls: they run what an agent wrote."""
+"""Commands of goals and checks in a sandbox: they run what an agent wrote."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from genba.domain.ports import GoalRunner, Processes, Sandbox, SandboxHandle
 from genba.domain.processes import Command, Exit, OutputListener
 from genba.domain.sessions.evidence import CheckResult
 from genba.domain.sessions.sandbox import Bind, EgressPort, Network, SandboxSpec, proxy_variables
-from genba.wiring.sandbox.agent_environment import PROXY, PROXY_PORT, WhenAsked, loopback_address, walled_environment
+from genba.wiring.sandbox.agent_environment import PROXY, PROXY_PORT, WhenAsked, loopback_address, sandboxed_environment
 from genba.wiring.sandbox.readable_paths import readable_folders
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _NAMED = 5
 
 
 class EnclosedCommands:
-    """Runs each command behind walls of its own; one that needs none, as it is."""
+    """Runs each command in a sandbox of its own; one that needs none, as it is."""
 
     def __init__(self, sandbox: Sandbox, processes: Processes, spec_for: SpecFor) -> None:
         self.sandbox = sandbox
@@ -42,15 +42,15 @@ class EnclosedCommands:
         self.spec_for = spec_for
         self._open: set[SandboxHandle] = set()
 
-    async def run(self, command: Command, heard: OutputListener) -> Exit:
+    async def run(self, command: Command, on_output: OutputListener) -> Exit:
         spec = self.spec_for(command)
         if spec is None:
-            return await self.processes.run(command, heard)
+            return await self.processes.run(command, on_output)
         handle = await self.sandbox.open(spec)
         self._open.add(handle)
         try:
             environment = inside(command.environment, spec.home, handle.ports)
-            return await handle.run(msgspec.structs.replace(command, environment=environment), heard)
+            return await handle.run(msgspec.structs.replace(command, environment=environment), on_output)
         finally:
             self._open.discard(handle)
             await asyncio.shield(handle.close())
@@ -61,15 +61,15 @@ class EnclosedCommands:
 
 
 class EnclosedSweeps:
-    """Processes as they are, whose sweeps reach behind walls too: containers are nobody's children."""
+    """Processes whose sweeps reach into sandboxes too: a container is not a child process."""
 
     def __init__(self, sandbox: Sandbox, processes: Processes, folder: Path) -> None:
         self.sandbox = sandbox
         self.processes = processes
         self.folder = folder
 
-    async def run(self, command: Command, heard: OutputListener) -> Exit:
-        return await self.processes.run(command, heard)
+    async def run(self, command: Command, on_output: OutputListener) -> Exit:
+        return await self.processes.run(command, on_output)
 
     async def sweep(self, mark: str) -> int:
         make_private_folder(self.folder)
@@ -88,12 +88,12 @@ class OwnTemporaryFolder:
         self.processes = processes
         self.view_of = view_of
 
-    async def run(self, command: Command, heard: OutputListener) -> Exit:
+    async def run(self, command: Command, on_output: OutputListener) -> Exit:
         view = self.view_of(command.workdir)
         if view is not None:
             environment = {**command.environment, "TMPDIR": view.temporary}
             command = msgspec.structs.replace(command, environment=environment)
-        return await self.processes.run(command, heard)
+        return await self.processes.run(command, on_output)
 
     async def sweep(self, mark: str) -> int:
         return await self.processes.sweep(mark)
@@ -105,21 +105,21 @@ class CheckoutSpecs:
     def __init__(
         self,
         layout: RepositoryLayout,
-        quarters: AgentEnvironment,
+        agent: AgentEnvironment,
         networks: GoalNetworks,
         environment: Mapping[str, str],
         view_of: ViewOf,
-        told: Callable[[EgressEvent], None],
+        report: Callable[[EgressEvent], None],
     ) -> None:
-        self.limits = quarters.limits
-        self.image = quarters.image
-        self.allow_ptrace = quarters.allow_ptrace
+        self.limits = agent.limits
+        self.image = agent.image
+        self.allow_ptrace = agent.allow_ptrace
         self.networks = networks
         self.view_of = view_of
-        self.told = told
+        self.report = report
         self.root = layout.own / "checkouts"
         self.objects = str(layout.common / "objects")
-        self.readable = readable_folders(None, quarters.read, environment)
+        self.readable = readable_folders(None, agent.read, environment)
 
     def spec(self, command: Command) -> SandboxSpec | None:
         """The cell around a command in a checkout; None for what Genba runs elsewhere for itself."""
@@ -155,7 +155,7 @@ class CheckoutSpecs:
         def make() -> Any:
             from genba.connections.egress.proxy import AllowListProxy  # noqa: PLC0415  (see WhenAsked)
 
-            return AllowListProxy(reach.network, reach.allow, self.told, environment=os.environ)
+            return AllowListProxy(reach.network, reach.allow, self.report, environment=os.environ)
 
         return (EgressPort(name=PROXY, port=PROXY_PORT, serve=WhenAsked(make, bool(reach.allow)).serve),)
 
@@ -205,6 +205,6 @@ def _because(event: EgressEvent) -> str:
 
 
 def inside(environment: Mapping[str, str], home: str, ports: Mapping[str, int]) -> dict[str, str]:
-    """An environment as it is behind walls, with the way out of them."""
+    """The variables inside a sandbox, with its proxy."""
     way = proxy_variables(loopback_address(ports[PROXY])) if PROXY in ports else {}
-    return {**walled_environment(environment, home), **way}
+    return {**sandboxed_environment(environment, home), **way}

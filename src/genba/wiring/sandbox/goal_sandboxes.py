@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def fence_for(context: ProjectContext, maker: Maker) -> GoalSandbox | None:
     """The sandbox of the goals that check some work; None where neither the project nor its maker has one."""
-    own = _quarters(context, maker.agent)
+    own = _environment(context, maker.agent)
     kinds = (kind for kind in _kinds(context, maker, own) if kind is not None and kind.is_sandboxed)
     return context.fence(next(kinds, SandboxKind.WORKTREE), agent=own)
 
@@ -33,16 +33,16 @@ def _kinds(context: ProjectContext, maker: Maker, own: AgentEnvironment | None) 
     yield own.kind if own is not None else None
     yield kind_for(context.project, context.layout, context.processes)
     for name in context.registry.folders():
-        each = _quarters(context, name)
+        each = _environment(context, name)
         yield each.kind if each is not None else None
 
 
-def _quarters(context: ProjectContext, agent: str) -> AgentEnvironment | None:
+def _environment(context: ProjectContext, agent: str) -> AgentEnvironment | None:
     """What the definition of an agent says; None where there is none that can be read."""
     if not agent:
         return None
     try:
-        return context.registry.load(agent).quarters
+        return context.registry.load(agent).environment
     except (ConfigurationError, NotFoundError):
         return None
 

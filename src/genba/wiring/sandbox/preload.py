@@ -1,4 +1,4 @@
-"""Loading ahead: what a run behind walls needs soon is imported while it waits, for git and then for its agent."""
+"""Imports what a session in a sandbox needs soon, while it waits for git and then for its agent."""
 
 import importlib
 import threading
@@ -17,7 +17,7 @@ _PATIENCE_SECONDS = 0.12
 
 
 def load_ahead(environment: Mapping[str, str]) -> None:
-    """Begin to import, and come back at once. Whoever needs a module before it is there waits for it as always."""
+    """Begin to import in a thread, and return. Importing a module meanwhile waits for it."""
     threading.Thread(target=_load, args=(environment,), name="genba-load-ahead", daemon=True).start()
 
 

@@ -1,4 +1,4 @@
-"""Choosing and making the walls of a run."""
+"""Chooses and makes the sandbox of a session."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _RISK = "--i-accept-the-risk   runs it all the same, as you, on this machine"
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
-    """The walls that a run gets."""
+    """The sandbox that a session gets."""
 
     kind: SandboxKind
     fallen_back: str = ""
-    """Why there are no walls, where nobody chose to have none."""
+    """Why there is none although a sandbox was the default."""
 
 
 def choose(definition: AgentDefinition, layout: RepositoryLayout, processes: Processes, accepts_risk: bool) -> Choice:
-    """The kind of walls, or why this agent may not be run with those that there are."""
-    wanted = definition.quarters.kind or _from_environment()
+    """The kind of sandbox. Raises ConfigurationError where the agent may not run in one that works here."""
+    wanted = definition.environment.kind or _from_environment()
     isolated = definition.file.runner.execution.worktree.enabled
     choice = _chosen(wanted, isolated, layout, processes, definition)
     if (
@@ -45,7 +45,7 @@ def choose(definition: AgentDefinition, layout: RepositoryLayout, processes: Pro
         and not accepts_risk
     ):
         why = f": {choice.fallen_back}" if choice.fallen_back else ""
-        message = f"bypassPermissions without walls would let the agent do on this machine whatever you can do{why}"
+        message = f"bypassPermissions without a sandbox lets the agent do on this machine whatever you can do{why}"
         source = definition.sources.get("runner.boundaries.permissionMode", definition.sources["name"])
         raise ConfigurationError((Problem(source, "runner.boundaries.permissionMode", message, _RISK),))
     return choice
@@ -71,7 +71,7 @@ def _chosen(
     if wanted is SandboxKind.BUBBLEWRAP:
         problem = _trial(layout, processes)
     else:
-        problem = make(wanted, processes, definition.quarters.options).problem()
+        problem = make(wanted, processes, definition.environment.options).problem()
     if problem:
         source = definition.sources.get("runner.sandbox.kind", "sandbox")
         raise ConfigurationError((Problem(source, "sandbox.kind", f"{wanted}: {problem}", "genba doctor"),))
@@ -79,7 +79,7 @@ def _chosen(
 
 
 def kind_for(project: Project, layout: RepositoryLayout, processes: Processes) -> SandboxKind:
-    """The walls that the project has on this machine, whoever works behind them."""
+    """The kind of sandbox that the project has on this machine."""
     wanted = project.file.sandbox.kind or _from_environment()
     if wanted is not None:
         return wanted
@@ -135,7 +135,7 @@ def _trial(layout: RepositoryLayout, processes: Processes) -> str:
 
 
 def _this_machine() -> str:
-    """What the answer to "does bubblewrap work here" depends on; empty where that cannot be told."""
+    """What the answer to "does bubblewrap work here" depends on; empty where that is unknown."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
         found = next(

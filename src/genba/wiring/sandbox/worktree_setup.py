@@ -57,18 +57,18 @@ class Ready:
             idle_seconds=limit,
             mark=session.run,
         )
-        done = await session.processes.run(command, _unheard)
+        done = await session.processes.run(command, _ignore_output)
         if done.violations:
             message = "; ".join(each.detail for each in done.violations)
             raise UnrecoverableError(f"{what} failed: it {message}", hint=f"genba run --resume {session.run}")
         if done.ending is not Ending.EXITED or done.code != 0:
             output = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.code}").splitlines()[-1][:300]
             ended = "" if done.ending is Ending.EXITED else f" ({done.ending.replace('_', ' ')})"
-            again = f"mend it, and start a new run: this one keeps the {what} that it began with"
+            again = f"fix it, and start a new session: this one keeps the {what} that it began with"
             raise UnrecoverableError(f"{what} failed{ended}: {output}", hint=again)
 
     async def _copy(self, session: AgentSession) -> None:
-        """Through a folder that both sides see: the tree itself may only be there inside the walls."""
+        """Through a folder that both sides see: the tree itself may only be there inside the sandbox."""
         names = await asyncio.to_thread(self._wanted)
         if not names:
             return
@@ -78,7 +78,7 @@ class Ready:
                 f"worktree.copy names {foreign[0]}, which git does not ignore: it would be taken for the agent's work",
                 hint=f"echo {foreign[0]} >> .gitignore",
             )
-        # A new name each time: whoever could write there before has not been able to plant anything under it.
+        # A new name each time: an agent could write there before and may have planted files under a known name.
         staged = Path(tempfile.mkdtemp(prefix="copied-", dir=session.folder))
         await asyncio.to_thread(self._stage, names, staged)
         try:
@@ -116,5 +116,5 @@ def making_ready(plan: AgentEnvironment, folder: Path, top: Path, ignored: Ignor
         yield Ready(plan, folder, top, ignored, {**variables, **values})
 
 
-def _unheard(_stream: str, _line: str) -> None:
-    """What a setup says is told only when it fails."""
+def _ignore_output(_stream: str, _line: str) -> None:
+    """The output of a setup is shown only when it fails."""

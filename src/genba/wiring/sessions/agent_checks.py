@@ -31,11 +31,11 @@ class LazyChecks:
         return await self.make(self._around(workspace)).run(name, check, workspace, mark)
 
     def _around(self, workspace: Workspace) -> Processes:
-        """What runs a check in a working tree: behind the walls of its agent, since it runs what the agent wrote."""
+        """Runs a check in a worktree in the sandbox of its agent, since it runs what the agent wrote."""
         sandbox = self.keeper.sandbox
         if sandbox is None or not self.keeper.kind.is_sandboxed:
             return self.processes
-        from genba.wiring.sandbox.goal_commands import EnclosedCommands  # noqa: PLC0415  (only walls need it)
+        from genba.wiring.sandbox.goal_commands import EnclosedCommands  # noqa: PLC0415  (only a sandbox needs it)
 
         return EnclosedCommands(sandbox, self.processes, lambda _command: self.keeper.spec(workspace))
 

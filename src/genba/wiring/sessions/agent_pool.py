@@ -47,7 +47,7 @@ LEAVES_NOTHING: dict[str, Any] = {
 }
 """A plan and a review change nothing but the blackboard, and a manager has others work."""
 _INTO_ITS_TASK: dict[str, Any] = {"runner": {"execution": {"finalize": {"autoMerge": True, "createPr": False}}}}
-"""A part lands on the branch of its task, which only this repository has: nobody proposes it anywhere."""
+"""A subtask lands on the branch of its task, which only this repository has: it gets no pull request."""
 _MOMENT_SECONDS = 0.5
 """How long an agent that was read counts as read just now."""
 
@@ -139,7 +139,7 @@ class ProjectAgentPool:
         return (*into, AS_STAGE) if at_stage else into
 
     def has_died(self, session: FleetSession) -> bool | None:
-        """Whoever works holds the lock of the branch, until the last moment when its process alone is left."""
+        """True when neither the lock of the branch nor the process is left; None for another host."""
         if session.host != host_name():
             return None
         process = self.context.board().start_of(session.run).process
@@ -159,7 +159,7 @@ class ProjectAgentPool:
     async def _parameters(
         self, definition: AgentDefinition, task: Task, subject: Task, purpose: Purpose, base_branch: str
     ) -> dict[str, Any]:
-        """What the agent is told: its defaults, its task, and what a planner and a reviewer need besides."""
+        """The parameters of an agent: its defaults, its task, and what a planner and a reviewer need."""
         given = parameters(definition, task.number)
         declared = definition.file.parameters
         if purpose is Purpose.PLAN:

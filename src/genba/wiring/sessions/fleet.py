@@ -78,7 +78,7 @@ class Fleet:
         self.board = board
         """Of the parts and the turns: when the database is out of reach, they wait for it."""
         self.looking = watch.board
-        """Of whoever decides and watches, who is told."""
+        """For decisions and watching: it raises when the database is out of reach."""
         self.watch = watch
         self.on_board = on_board
         self.settings: FleetSettings = context.project.fleet
@@ -148,7 +148,7 @@ class Fleet:
             await fleet._tidy()
 
     async def _tidy(self) -> None:
-        """Take away what was left by those who were killed here. Nobody is kept from leaving by it."""
+        """Remove what killed processes left here. A failure does not stop the executor from ending."""
         with suppress(OSError):
             await sweep_checkouts(self.context.layout, self.context.processes)
         with suppress(OSError):
@@ -215,7 +215,7 @@ class Fleet:
         self._opened.set()
 
     async def work(self, until_empty: bool = False) -> WorkSummary:
-        """Move the tasks on, until somebody stops it or there is nothing left."""
+        """Work on tasks until a person stops it or none are left."""
         assert self.orchestrator is not None  # noqa: S101  (an open fleet has one)
         async with notices_sent(self.context, self._note):
             working = asyncio.ensure_future(self._follow(self.orchestrator, until_empty))
@@ -250,8 +250,8 @@ class Fleet:
             return nullcontext()
         return self.on_board.followed(seconds, self._note, self._wake)
 
-    def _note(self, told: str) -> None:
-        self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=told))
+    def _note(self, message: str) -> None:
+        self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=message))
 
     def suspend(self) -> None:
         """Leave: what runs is suspended, and goes on with the next one who works. Safe to repeat."""
@@ -274,7 +274,7 @@ class Fleet:
         return done
 
     async def _close(self, order: SegmentOrder) -> None:
-        """The part that closes what has landed: nobody has to remember any of it."""
+        """The segment that closes what has landed; none of its steps is durable."""
         await self._part(msgspec.json.encode(order).decode(), PlainSteps())
 
     async def _turn(self, payload: str, steps: Steps) -> str:

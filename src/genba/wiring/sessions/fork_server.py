@@ -1,4 +1,4 @@
-"""The nursery: loads everything that a supervisor needs, once, and forks one for each question.
+"""Loads everything that a supervisor needs, once, and forks one for each question.
 
 Started by a worker: `python -m genba.wiring.sessions.fork_server NUMBER`, the number of an open socket to it.
 """
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def _load(birth: SpawnRequest) -> None:
-    """Built-in kinds only: nobody knows what those of other packages do when they are loaded."""
+    """Built-in kinds only: loading one of another package may have side effects."""
     if birth.adapter in ADAPTERS:
         reader(adapter_class(birth.adapter).settings_type)
     if birth.sandboxed:
@@ -62,7 +62,7 @@ def _load(birth: SpawnRequest) -> None:
 
 @functools.cache
 def _look_around() -> None:
-    from genba.connections.sandbox.bubblewrap.bubblewrap import look_around  # noqa: PLC0415  (only walls need it)
+    from genba.connections.sandbox.bubblewrap.bubblewrap import look_around  # noqa: PLC0415  (only a sandbox needs it)
     from genba.connections.sandbox.system_folders import toolchain_folders  # noqa: PLC0415
 
     toolchain_folders(passed_on(os.environ))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 async def close_landed(context: ProjectContext, run: str, landed: str) -> bool:
     """Close the session as `genba run` does after its own merge. Safe to repeat.
 
-    False where that is not possible here: another machine made the session, or somebody resumes it now.
+    False where that is not possible here: another machine made the session, or a person resumes it now.
     """
     try:
         plan = context.resumed(run, {})

@@ -66,7 +66,7 @@ Answer = Callable[[SegmentOrder], "AnswerContext | None"]
 
 
 class Answering(msgspec.Struct, frozen=True, kw_only=True):
-    """Where agents that ask what is next are answered, and what they are told of themselves."""
+    """Where agents that ask for their next action are answered, and what they know of themselves."""
 
     runs: Workflow
     socket: Path
@@ -114,13 +114,13 @@ class LiveSegments:
         return self._live.get(run)
 
     def suspend(self, run: str, why: str) -> None:
-        """Have a part stop asking. It ends as one that goes on when somebody says so."""
+        """Make a segment stop asking. Its session goes on when a person resumes it."""
         live = self._live.get(run)
         if live is not None:
             live.paced.suspend(why)
 
     async def end(self, run: str) -> None:
-        """End the agents of a run that nobody carries on."""
+        """End the agents of a session that no segment carries out."""
         layout, processes = self.context.layout, self.context.processes
         await end_all(layout.run_folder(run), run, processes)
 
@@ -154,7 +154,7 @@ class LiveSegments:
                 message, hint=f"name another agent for that, or runner.flow.mode: loop of {order.agent}"
             )
         if self.workflow is None:
-            message = f"{order.agent} asks for its next action, and nobody answers here"
+            message = f"{order.agent} asks for its next action, and no server answers here"
             raise StateConflictError(message, hint="start genba work again: it answers the agents that it knew then")
         return self.workflow
 
@@ -205,7 +205,7 @@ class LiveSegment:
         by_code = isinstance(base.adapter, FieldAdapter)  # it starts no process that could outlive this one
         inner = base.adapter if by_code else detached
         self.paced = PacedAdapter(inner, session.provider, parts.gate)
-        open_environment = base.keeper.open if by_code else detached.quarters
+        open_environment = base.keeper.open if by_code else detached.open_environment
         agent = base.agent(self.paced, open_environment, processes)
         self.prepared = base.prepared(self._context(base, agent, steps), self.progress)
 
@@ -266,7 +266,7 @@ class LiveSegment:
             result = await self.prepared.execute()
         finally:
             self.parts.over(self.order.run)
-        if not self.order.landed:  # then nobody was asked
+        if not self.order.landed:  # then no agent was asked
             folder = self.parts.context.layout.run_folder(self.order.run)
             await asyncio.to_thread(remove_output, folder, self.order.part)
         if self.parts.share is not None and self.order.landed and result.outcome is Outcome.COMPLETED:

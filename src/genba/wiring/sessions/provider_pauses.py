@@ -1,4 +1,4 @@
-"""Pacing: nobody asks a provider that told one of us to wait, and a part that is told to suspend stops asking.
+"""Pacing: no session asks a provider that asked one of them to wait, and a suspended segment stops asking.
 
 One pause holds for all sessions of a provider, on every host; it ends by one time that everybody knows.
 """
@@ -24,10 +24,10 @@ class ProviderGate:
         """Seconds. A session that would have to wait longer gives its worker away until the time has come."""
         self._until: dict[str, datetime] = {}
         self._waits: dict[str, float] = {}
-        """The same by a clock that nobody sets: one that was set back makes no pause longer."""
+        """The same by the monotonic clock: a clock that is set back makes no pause longer."""
 
     def know(self, pauses: tuple[ProviderPause, ...]) -> None:
-        """What others have been told, as the blackboard says."""
+        """Take over the pauses that other executors have recorded."""
         for pause in pauses:
             self._later(pause.provider, datetime.fromisoformat(pause.until))
 
@@ -43,11 +43,11 @@ class ProviderGate:
         """Come back when the provider may be asked; refuse where that takes too long."""
         while (seconds := self.wait(provider)) > 0:
             if seconds > self.patience:
-                raise StateConflictError(f"{provider} asks everybody to wait until {self._shown(provider)}")
+                raise StateConflictError(f"{provider} asks all sessions to wait until {self._shown(provider)}")
             await asyncio.sleep(seconds)
 
     async def pause(self, provider: str, seconds: float, reason: str) -> None:
-        """The provider told one of us to wait: it holds for all."""
+        """Pause a provider for all sessions."""
         until = datetime.now(UTC) + timedelta(seconds=seconds)
         self._later(provider, until)
         written = until.isoformat(timespec="microseconds")
@@ -66,7 +66,7 @@ class ProviderGate:
 
 
 class PacedAdapter:
-    """An adapter that waits for its turn, and that can be told to stop asking."""
+    """An adapter that waits while its provider is paused, and that can be suspended."""
 
     def __init__(self, inner: AgentAdapter, provider: str, gate: ProviderGate) -> None:
         self.inner = inner
@@ -86,9 +86,9 @@ class PacedAdapter:
     async def start(self, session: AgentSession) -> AgentInstance:
         return await self.inner.start(session)
 
-    async def execute(self, instance: AgentInstance, ask: Ask, heard: OutputListener) -> Reply:
+    async def execute(self, instance: AgentInstance, ask: Ask, on_output: OutputListener) -> Reply:
         await self._enter()
-        asking = asyncio.ensure_future(self.inner.execute(instance, ask, heard))
+        asking = asyncio.ensure_future(self.inner.execute(instance, ask, on_output))
         suspending = asyncio.ensure_future(self._suspended.wait())
         try:
             await asyncio.wait({asking, suspending}, return_when=asyncio.FIRST_COMPLETED)

@@ -103,7 +103,7 @@ async def _order(
 def _refuse_author(authors: frozenset[str], agent: str, of: int) -> None:
     if agent in authors:
         raise StateConflictError(
-            f"{agent} has worked on it, and nobody reviews their own work",
+            f"{agent} has worked on it, and cannot review its own work",
             unchanged=_UNCHANGED,
             hint=f"genba approve {of}   or review.agent in .genba/config.yaml names another agent",
         )

@@ -126,7 +126,7 @@ def _review_session(context: ProjectContext, plan: RunPlan, listeners: tuple[Lis
 
 
 class SessionBase:
-    """What every session of a project is made of, whoever carries it out."""
+    """What sessions of their own and sessions of a fleet have in common."""
 
     def __init__(
         self, context: ProjectContext, plan: RunPlan, listeners: tuple[Listener, ...], *, of_its_own: bool
@@ -162,7 +162,7 @@ class SessionBase:
         self.processes = sweeping(context, choice.kind, self.keeper.sandbox, folder)
         self.sandbox = SandboxSummary(
             kind=str(choice.kind),
-            network=str(definition.quarters.network) if choice.kind.is_sandboxed else "",
+            network=str(definition.environment.network) if choice.kind.is_sandboxed else "",
             missing=choice.fallen_back,
         )
 
@@ -244,7 +244,7 @@ class SessionBase:
 
     def git(self, trees: Any, rework: Rework | None) -> GitContext:
         layout = self.context.layout
-        variables = {**agent_variables(self.context, self.plan), **self.plan.definition.quarters.environment}
+        variables = {**agent_variables(self.context, self.plan), **self.plan.definition.environment.environment}
         checks = LazyChecks(
             lambda processes: validators_of(layout, processes, variables), self.keeper, self.context.processes
         )
@@ -330,7 +330,7 @@ class SessionBase:
         from genba.wiring.verification.verifier import verifier  # noqa: PLC0415  (only with goals)
 
         context, plan = self.context, self.plan
-        fence = context.fence(self.kind, self.keeper.sandbox, plan.definition.quarters)
+        fence = context.fence(self.kind, self.keeper.sandbox, plan.definition.environment)
         # A goal ends whatever carries its mark; it may be checked while an instance lives that asks what is next.
         mark = claim_mark(plan.run) if plan.definition.state_driven else plan.run
         return VerificationContext(
@@ -412,7 +412,7 @@ def _sandbox(
     if not kind.is_sandboxed and not adapter.uses_egress:
         return None
     load_ahead(passed_on(os.environ, *context.layout.folders))
-    return make(kind, context.processes, definition.quarters.options)
+    return make(kind, context.processes, definition.environment.options)
 
 
 def _trees(context: ProjectContext, kind: SandboxKind, sandbox: Sandbox | None, plan: RunPlan) -> tuple[Any, Any]:
@@ -426,7 +426,7 @@ def _trees(context: ProjectContext, kind: SandboxKind, sandbox: Sandbox | None, 
     # A layer is mounted by one at a time: not for an instance whose work is verified while it lives.
     overlays = kind is SandboxKind.BUBBLEWRAP and not looks_at_files(definition) and not definition.state_driven
     # A bundle has a size limit of its own, however little the agent may write.
-    limits = BundleLimits(sandbox_limits=msgspec.structs.replace(definition.quarters.limits, disk_mb=None))
+    limits = BundleLimits(sandbox_limits=msgspec.structs.replace(definition.environment.limits, disk_mb=None))
     identity = agent_identity(definition, plan.issue)
     trees = SandboxedWorktrees(context.layout, sandbox, overlays=overlays, limits=limits, identity=identity)
     return trees, trees.private_binds

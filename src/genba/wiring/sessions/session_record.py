@@ -1,4 +1,4 @@
-"""What a run is to do, frozen in a file of its own: for whoever resumes it, and for the supervisor of its agent."""
+"""The frozen record of a session, read when it is resumed and by the supervisor of its agent."""
 
 from __future__ import annotations
 

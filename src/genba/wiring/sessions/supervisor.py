@@ -1,7 +1,7 @@
-"""Supervising: a process of its own for each question, which holds the agent, its walls and its gates.
+"""Supervises one question in a process of its own: the agent, its sandbox and its egress ports.
 
-It outlives the worker that asked. It ends with its agent: when there is an answer, when it is told to, and when nobody
-has watched for too long.
+It outlives the worker that asked. It ends with its agent: with an answer, when it is stopped, and when no worker has
+watched it for too long.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _FULL_DISK = 74
 
 
 def fork_server_of(layout: RepositoryLayout) -> ForkServerClient:
-    """The nursery of this worker. It is started when it is first needed, or by `open`."""
+    """The fork server of this worker. It is started when it is first needed, or by `open`."""
     argv = (sys.executable, "-P", "-m", "genba.wiring.sessions.fork_server")
     return ForkServerClient(argv, layout.own / "fork_server.log")
 
@@ -100,7 +100,7 @@ def supervise(question: Question, attempt: Attempt) -> int:
 
 
 def _tells_of_ends() -> bool:
-    """Whether the kernel tells by itself when a process has ended. An old one, or walls around us, may not."""
+    """True when the kernel reports by itself that a process has ended; an old one, or a sandbox around us, may not."""
     try:
         os.close(os.pidfd_open(os.getpid()))
     except (AttributeError, OSError):
@@ -114,7 +114,7 @@ async def _supervise(question: Question, attempt: Attempt) -> int:
     door = WorkflowDoor(request.workflow, question.take_secret()) if request.workflow else None
     asking = asyncio.create_task(_ask(request, attempt, recorder, door))
     switch = _Switch(asking)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, switch.end, "it was told to stop")
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, switch.end, "it was stopped")
     guard = asyncio.create_task(_guard(question, request.grace_seconds, switch))
     try:
         reply = await asking
@@ -151,7 +151,7 @@ class _Switch:
 
 
 async def _guard(question: Question, grace_seconds: float, switch: _Switch) -> None:
-    """The dead-man switch: nobody spends money unseen."""
+    """Stop an agent that no worker watches, before it spends more money."""
     loop = asyncio.get_running_loop()
     pause = min(_LONGEST_LOOK_SECONDS, grace_seconds / _LOOKS_PER_GRACE)
     last_seen = loop.time()
@@ -159,7 +159,7 @@ async def _guard(question: Question, grace_seconds: float, switch: _Switch) -> N
         await asyncio.sleep(pause)
         if question.is_watched():
             last_seen = loop.time()
-    switch.end(f"nobody watched it for {grace_seconds:g} s")
+    switch.end(f"no worker watched it for {grace_seconds:g} s")
 
 
 async def _ask(request: Request, attempt: Attempt, recorder: Recorder, door: WorkflowDoor | None) -> Reply:

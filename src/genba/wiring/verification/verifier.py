@@ -27,7 +27,7 @@ from genba.connections.goals.validators import ValidatorRunner
 from genba.connections.processes.environment import passed_on
 from genba.connections.secrets.scanner import GitSecretScanner
 from genba.definitions.project.sandbox_section import AgentEnvironment, AgentSandbox, MaximumLimits, SandboxSettings
-from genba.definitions.project.sandbox_section import quarters as quarters_of
+from genba.definitions.project.sandbox_section import agent_environment
 from genba.domain.goals.goal import CommandLine
 from genba.domain.ports import GoalRunner, Processes, Sandbox
 from genba.domain.processes import is_of_one_process, service_mark
@@ -142,7 +142,7 @@ class GoalSandbox:
         settings: SandboxSettings,
         agent: AgentEnvironment | None = None,
     ) -> None:
-        project = quarters_of(MaximumLimits(sandbox=settings), AgentSandbox())
+        project = agent_environment(MaximumLimits(sandbox=settings), AgentSandbox())
         own = agent or project
         self.project = project
         self.own = msgspec.structs.replace(project, network=own.network, allow=own.allow, allow_ptrace=own.allow_ptrace)
