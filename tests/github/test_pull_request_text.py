@@ -21,7 +21,14 @@ from genba.domain.goals.verification import GoalResult, Subject, VerdictStatus, 
 from genba.domain.sessions.evidence import CheckResult, CheckStatus
 from genba.domain.sessions.outcomes import ClosureAction
 from genba.domain.tracker.outbox import marker
-from genba.execution.delivery.pull_request_text import LONGEST_BODY, LONGEST_TITLE, PullRequestFacts, body_of, evidence_of, title_of
+from genba.execution.delivery.pull_request_text import (
+    LONGEST_BODY,
+    LONGEST_TITLE,
+    PullRequestFacts,
+    body_of,
+    evidence_of,
+    title_of,
+)
 
 EFFECT = re.compile(r"(?i)@[a-z0-9]|#\d|\bGH-\d|/(?:issues|pulls?|discussions)/\d|<!")
 COMMIT = "3f9c2ab81d0e3f9c2ab81d0e3f9c2ab81d0e3f9c"
@@ -58,7 +65,7 @@ def told(**changed: object) -> PullRequestFacts:
         "evidence": evidence_of(verified()),
         "trailers": "Issue: 12\nAgent: worker\nSession: worker-1\n",
     }
-    return PullRequestFacts(**{**given_, **changed})
+    return PullRequestFacts(**{**given_, **changed})  # type: ignore[arg-type]
 
 
 def test_a_goal_that_passed_without_a_word_tells_what_it_looked_at() -> None:

@@ -123,7 +123,7 @@ class JournalOverview:
         self._read = 0
         self._facts = SessionFacts()
         self._turns: deque[_Turn] = deque(maxlen=_MOST_ITERATIONS)
-        self._gates: deque[EgressLine] = deque(maxlen=_MAX_EGRESS)
+        self._egress: deque[EgressLine] = deque(maxlen=_MAX_EGRESS)
         self._tools: Counter[str] = Counter()
         self._total = 0
         self._spent = [0, 0, 0.0, 0.0]
@@ -147,7 +147,7 @@ class JournalOverview:
             self._read = at
             return self._run_facts(stat.st_size)
 
-    def _told(self, size: int) -> SessionFacts:
+    def _run_facts(self, size: int) -> SessionFacts:
         return msgspec.structs.replace(
             self._facts,
             iterations=tuple(turn.line() for turn in self._turns),
@@ -244,8 +244,8 @@ class JournalOverview:
 
     def _egress_used(self, line: _Line, _: int) -> None:
         result = str(line.detail)[:300]
-        self._gates.append(
-            EgressLine(gate=line.gate, verdict=line.verdict, target=line.target[:300], detail=result, time=line.time)
+        self._egress.append(
+            EgressLine(port=line.port, verdict=line.verdict, target=line.target[:300], detail=result, time=line.time)
         )
 
     def _goal(self, line: _Line, _: int) -> None:

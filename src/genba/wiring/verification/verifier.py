@@ -26,8 +26,13 @@ from genba.connections.goals.tools import identity
 from genba.connections.goals.validators import ValidatorRunner
 from genba.connections.processes.environment import passed_on
 from genba.connections.secrets.scanner import GitSecretScanner
-from genba.definitions.project.sandbox_section import AgentEnvironment, AgentSandbox, MaximumLimits, SandboxSettings
-from genba.definitions.project.sandbox_section import agent_environment
+from genba.definitions.project.sandbox_section import (
+    AgentEnvironment,
+    AgentSandbox,
+    MaximumLimits,
+    SandboxSettings,
+    agent_environment,
+)
 from genba.domain.goals.goal import CommandLine
 from genba.domain.ports import GoalRunner, Processes, Sandbox
 from genba.domain.processes import is_of_one_process, service_mark
