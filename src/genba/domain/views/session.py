@@ -119,7 +119,7 @@ class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
     iterations_total: int = 0
     iterations: tuple[IterationLine, ...] = ()
     """The last ones, oldest of them first."""
-    gates: tuple[EgressLine, ...] = ()
+    egress: tuple[EgressLine, ...] = ()
     tools: tuple[ToolCount, ...] = ()
     size: int = 0
     """Of the journal, in bytes."""
