@@ -17,8 +17,8 @@ from genba.domain.facilitation import How, IssueFacts, SeenCommit
 from genba.judgement.triage.assessment import assess_all
 from genba.judgement.triage.health import health_of
 from genba.judgement.triage.maintenance import Keeping, Known, actions
-from genba.judgement.triage.orphaned_work import stranded
-from genba.judgement.triage.recommendations import Surroundings, recommend
+from genba.judgement.triage.orphaned_work import orphaned
+from genba.judgement.triage.recommendations import TriageContext, recommend
 from genba.wiring.project.project_context import ProjectContext
 
 ISSUES, COMMITS = 10_000, 100_000
@@ -101,7 +101,7 @@ def _judged() -> float:
     found = assess_all(facts, now)
     following = recommend(found, facts, ())
     health_of(found, following)
-    stranded(found, facts, Surroundings())
+    orphaned(found, facts, TriageContext())
     actions(found, facts, {}, Keeping(), Known())
     return time.process_time() - began
 

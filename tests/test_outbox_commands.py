@@ -142,7 +142,7 @@ def test_a_person_retries_or_drops_what_failed(project: Project) -> None:
     assert project.genba("outbox", "retry", "1", check=0).out == "to be tried again: 1\n"
     assert project.genba("outbox", "retry", "--all", check=0).out.startswith("nothing failed")
     dropped = project.genba("outbox", "drop", "1", check=0)
-    assert dropped.out == "entry 1 is dropped: nobody reads this on #1\n"
+    assert dropped.out == "entry 1 is dropped: the comment does not appear on #1\n"
     assert "it was tried before" in dropped.err
     assert project.genba("outbox", "drop", "2", "--json", check=0).json["status"] == "dropped"
     assert "the outbox is empty" in project.genba("outbox", check=0).err

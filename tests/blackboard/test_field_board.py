@@ -4,7 +4,7 @@ import msgspec
 
 from genba.blackboard.tasks.board import Blackboard
 from genba.blackboard.tracker.outbox import Outbox
-from genba.blackboard.triage.triage_board import ENDED, FieldBoard, Ground, Keeps
+from genba.blackboard.triage.triage_board import ENDED, BoardRecords, FieldBoard, Keeps
 from genba.domain.facilitation import FacilitateAction, IssueAssessment, IssueState
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.sessions.session import SessionEnd, SessionStart
@@ -42,7 +42,7 @@ def test_what_is_kept_is_there_at_the_next_look(board: Blackboard) -> None:
     add(board, "Boil water")
     add(board, "Make tea")
     kept = FieldBoard(board)
-    here = Keeps(assessments={2: ("stamp", BLOCKED)}, commits={1: [COMMIT]}, positions={"git": "here"}, anew=True)
+    here = Keeps(assessments={2: ("stamp", BLOCKED)}, commits={1: [COMMIT]}, positions={"git": "here"}, full=True)
     kept.keep(here)
     kept.keep(Keeps(assessments={}, commits={1: [COMMIT, "b" * 40]}, positions={"git": "there"}))
     ground = kept.read()
@@ -51,7 +51,7 @@ def test_what_is_kept_is_there_at_the_next_look(board: Blackboard) -> None:
     assert kept.commits([1, 2]) == {1: [COMMIT, "b" * 40]}
     assert kept.commits([2]) == {}
     assert ground.positions == kept.positions() == {"git": "there"}
-    kept.keep(Keeps(assessments={}, commits={}, positions={}, anew=True, gone=(2,)))
+    kept.keep(Keeps(assessments={}, commits={}, positions={}, full=True, gone=(2,)))
     assert (kept.read().kept, kept.commits([1])) == ({}, {})
 
 
@@ -122,7 +122,7 @@ def test_a_task_that_ended_is_looked_at_while_a_session_of_it_goes_on(board: Bla
     assert kept.before()[1] == {"genba/1-boil"}
 
 
-def numbers(ground: Ground) -> list[int]:
+def numbers(ground: BoardRecords) -> list[int]:
     return [task.number for task in ground.tasks.values()]
 
 
@@ -134,7 +134,7 @@ def test_repeated_text_is_kept_once(board: Blackboard) -> None:
         kept.say(2, ACTIONS, "blocked", "digest")
     assert [comment.body for comment in board.comments(2)] == ["**State: blocked**"]
     assert board.get(2).labels == ("blocked",)
-    assert (kept.read().kept[2].said, kept.read().kept[2].said_state) == ("digest", "blocked")
+    assert (kept.read().kept[2].posted, kept.read().kept[2].posted_state) == ("digest", "blocked")
     assert Outbox(board.store).list() == ()
 
 

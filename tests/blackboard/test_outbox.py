@@ -250,7 +250,7 @@ async def test_an_unexpected_error_fails_without_its_text(desk: Desk) -> None:
     await desk.sender(changes).send()
     entry = desk.outbox.show(number)
     assert entry.status is OutboxStatus.FAILED
-    assert entry.error == "what nobody foresaw: ValueError"
+    assert entry.error == "unexpected error: ValueError"
 
 
 async def test_a_sender_cut_off_in_the_middle_leaves_the_effect_to_be_looked_for(desk: Desk) -> None:

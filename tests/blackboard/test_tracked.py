@@ -178,7 +178,7 @@ async def test_only_what_people_of_the_repository_say_reaches_an_agent(
     said("genba", "It began. <!-- genba:comment:1:abc -->", True)
     board.comment(1, "Said here.", HUMAN)
     body = (await tracker.read(1)).body
-    assert body == "It breaks.\n\nolga said:\n\nUse the blue one.\n\nada said:\n\nSaid here."
+    assert body == "It breaks.\n\nolga wrote:\n\nUse the blue one.\n\nada wrote:\n\nSaid here."
     settings(desk, tracker, comments_from="everyone")
     body = (await tracker.read(1)).body
     assert "mallory said" in body

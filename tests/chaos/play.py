@@ -43,7 +43,7 @@ _MOST_HITS = 2
 
 _OF_THE_FLEET = re.compile(r"worktrees/genba-(\d+)-|refs/heads/genba/(\d+)-")
 """What is not the user's, and the task that it belongs to."""
-_UNFORESEEN = re.compile(r"^Traceback |GENBA_DEBUG|nobody foresaw")
+_UNFORESEEN = re.compile(r"^Traceback |GENBA_DEBUG|nobody foresaw|unexpected error:")
 _BOUND = "SELECT id FROM agent_connections WHERE status = 'active' AND run <> '' AND NOT spawned"
 _ASKED = (
     "SELECT t.number, e.question FROM escalations e JOIN tasks t ON t.id = e.task_id"

@@ -3,7 +3,7 @@
 from typing import Any
 
 from genba.domain.facilitation import (
-    AgentOnOffer,
+    AvailableAgent,
     How,
     IssueAssessment,
     IssueFacts,
@@ -44,14 +44,14 @@ def request(number: int = 31, **told: Any) -> TrackedPullRequest:
     return TrackedPullRequest(number=number, reference=f"PR_{number}", url="", **{"target": "main", **told})
 
 
-def agent(name: str = "iterator", *capabilities: str, **told: Any) -> AgentOnOffer:
+def agent(name: str = "iterator", *capabilities: str, **told: Any) -> AvailableAgent:
     given: dict[str, Any] = {
         "display_name": name.title(),
         "description": "Works on one issue",
         "parameters": {"issue": {"type": "number", "required": True}},
         **told,
     }
-    return AgentOnOffer(name=name, capabilities=capabilities or ("issue-action",), **given)
+    return AvailableAgent(name=name, capabilities=capabilities or ("issue-action",), **given)
 
 
 REVIEWER = agent("reviewer", "review-action", description="Reads the work on an issue")

@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from genba.blackboard.triage.triage_board import Ended, Ground, SessionSeen, TaskSeen
+from genba.blackboard.triage.triage_board import BoardRecords, Ended, SessionSeen, TaskSeen
 from genba.connections.git.repository.layout import RepositoryLayout
 from genba.connections.git.scanning.issue_scan import GitScan
-from genba.coordination.facilitator.issue_facts import Reverts, ScanInputs, facts_of, together, told_of
+from genba.coordination.facilitator.issue_facts import Reverts, ScanInputs, facts_of, recorded_facts, together
 from genba.domain.facilitation import IssueFacts
 from genba.domain.tracker.remote import (
     PullRequestState,
@@ -211,7 +211,7 @@ class Story:
         self.git.end()
         layout = await RepositoryLayout.find(self.git.root)
         scanned = await GitScan(layout).scan("main")
-        ground = Ground(
+        ground = BoardRecords(
             tasks=self.tasks,
             dependencies=self.dependencies,
             sessions=self.sessions,
@@ -237,7 +237,7 @@ class Story:
             alive=lambda session: session.run in self.alive,
             horizon=self.horizon,
         )
-        return facts_of(ground, told_of(ground), together(scanned), sight)
+        return facts_of(ground, recorded_facts(ground), together(scanned), sight)
 
 
 def review(verdict: ReviewVerdict, author: str = "kim", commit: str = "") -> RemoteReview:

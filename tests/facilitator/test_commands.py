@@ -46,7 +46,7 @@ def test_the_status_says_what_is_true_and_what_to_type(field: Project) -> None:
     assert "health   states clear ✓   next clear ✓   blockers visible ✓   startable ✓" in shown
     assert " ✗ blocked      #3" in shown
     assert "#3 waits for #1" in shown
-    assert " ! stranded     #2" in shown
+    assert " ! orphaned     #2" in shown
     assert "   genba verify 2\n" in shown
     assert "genba run iterator --issue 1" in shown
 
@@ -283,9 +283,9 @@ def test_of_a_hundred_agents_of_one_capability_one_is_recommended(project: Proje
 
 
 def test_nothing_that_it_is_given_can_start_close_land_or_test_anything() -> None:
-    """It gets a place on the blackboard, eyes, how things are done here, and a clock: no port that acts."""
+    """It gets a place on the blackboard, a reader of the repository, settings and a clock: no port that acts."""
     given = inspect.signature(Facilitator.__init__).parameters
-    assert list(given) == ["self", "board", "eyes", "manner", "now"]
+    assert list(given) == ["self", "board", "repository", "settings", "now"]
     assert public(RepositoryReader) == {"alive", "around", "commits", "conditions", "discover", "journals", "scan"}
     reads = {"before", "commits", "kept", "positions", "read", "tasks_of"}
     assert public(FieldBoard) == reads | {"keep", "say", "set_position"}

@@ -25,8 +25,8 @@ from genba.judgement.triage.assessment import assess_all
 from genba.judgement.triage.freshness import Ages, freshness_of
 from genba.judgement.triage.health import health_of
 from genba.judgement.triage.maintenance import Keeping, Known, actions
-from genba.judgement.triage.orphaned_work import stranded
-from genba.judgement.triage.recommendations import Surroundings, recommend
+from genba.judgement.triage.orphaned_work import orphaned
+from genba.judgement.triage.recommendations import TriageContext, recommend
 from genba.judgement.triage.text_similarity import fit, words_of
 from tests.facilitator.fields import NOW, REVIEWER, agent, at, field, issue, judged, landed
 
@@ -141,7 +141,7 @@ def test_every_field_is_judged_recommended_and_kept(facts: dict[int, IssueFacts]
     scores = [each.score for each in next_.suggestions if each.issue is not None]
     assert scores == sorted(scores, reverse=True)
     assert len(health_of(found, next_)) == 4
-    assert all(each.command for each in stranded(found, facts, Surroundings()))
+    assert all(each.command for each in orphaned(found, facts, TriageContext()))
     assert all(each.body for each in actions(found, facts, {}, Keeping(), Known()) if each.action != "label")
 
 

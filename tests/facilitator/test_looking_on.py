@@ -14,7 +14,7 @@ from genba.application.facilitator.facilitator import facilitator
 from genba.blackboard.database.sanitize import now as written_now
 from genba.blackboard.database.store import Statement
 from genba.blackboard.tasks.board import Blackboard
-from genba.blackboard.triage.triage_board import FieldBoard, Ground, Keeps
+from genba.blackboard.triage.triage_board import BoardRecords, FieldBoard, Keeps
 from genba.coordination.facilitator.facilitator import Facilitator, Look, Scope
 from genba.domain.errors import GenbaError
 from genba.domain.sessions.outcomes import Outcome
@@ -35,14 +35,14 @@ class NeverLooked(FieldBoard):
     def before(self) -> tuple[dict[str, str], frozenset[str]]:
         return {}, super().before()[1]
 
-    def read(self, named: Iterable[int] | None = None, branches: Iterable[str] = ()) -> Ground:
+    def read(self, named: Iterable[int] | None = None, branches: Iterable[str] = ()) -> BoardRecords:
         assert (named, branches) == (None, ())
         ground = super().read()
         forgotten = {number: msgspec.structs.replace(kept, stamp="") for number, kept in ground.kept.items()}
         return msgspec.structs.replace(ground, positions={}, kept=forgotten)
 
     def keep(self, found: Keeps) -> None:
-        assert found.anew
+        assert found.full
 
 
 class World:
@@ -207,7 +207,7 @@ def told(look: Look) -> dict[str, Any]:
 
 def differences(one: Look, other: Look) -> list[Any]:
     here, there = told(one), told(other)
-    lists = ("assessments", "actions", "stranded", "health")
+    lists = ("assessments", "actions", "orphaned", "health")
     rest = [{name: (here[name], there[name])} for name in here if name not in lists and here[name] != there[name]]
     seen = [("seen", each) for name in lists for each in here[name] if each not in there[name]]
     not_seen = [("not seen", each) for name in lists for each in there[name] if each not in here[name]]
@@ -233,9 +233,11 @@ async def test_whatever_happened_it_is_seen(project: Project, board: Blackboard,
             for _ in range(world.dice.choice((1, 1, 2, 4)) if step else 0):
                 world.happen()
             who = await facilitator(context)
-            going_on = Facilitator(who.board, who.eyes, who.manner, world.now)
+            going_on = Facilitator(who.board, who.repository, who.settings, world.now)
             look = await going_on.look()
-            fresh = Facilitator(NeverLooked(context.board()), (await facilitator(context)).eyes, who.manner, world.now)
+            fresh = Facilitator(
+                NeverLooked(context.board()), (await facilitator(context)).repository, who.settings, world.now
+            )
             assert differences(look, await fresh.look()) == [], world.told
             if world.dice.random() < 0.3:
                 world.told.append("apply")

@@ -7,21 +7,23 @@ import pytest
 from genba.domain.facilitation import FacilitateAction, IssueAssessment, IssueFacts, IssueState
 from genba.domain.tasks.task import TaskStatus
 from genba.judgement.triage.assessment import assess_all
-from genba.judgement.triage.maintenance import Keeping, Known, Said, actions, comment_of, digest_of
-from genba.judgement.triage.recommendations import Recommender, Surroundings
+from genba.judgement.triage.maintenance import Keeping, Known, Posted, actions, comment_of, digest_of
+from genba.judgement.triage.recommendations import Recommender, TriageContext
 from tests.facilitator.fields import NOW, agent, field, issue, judged, landed, request, session
 
 
-def proposed(*issues: IssueFacts, said: dict[int, Said] | None = None, **keeping: Any) -> tuple[FacilitateAction, ...]:
+def proposed(
+    *issues: IssueFacts, said: dict[int, Posted] | None = None, **keeping: Any
+) -> tuple[FacilitateAction, ...]:
     states, facts = judged(*issues), field(*issues)
-    moves = Recommender(states, facts, (agent(),), Surroundings())
+    moves = Recommender(states, facts, (agent(),), TriageContext())
     return actions(states, facts, said or {}, Keeping(**keeping), Known(command_for=moves.for_comment))
 
 
-def after(found: tuple[FacilitateAction, ...], states: dict[int, IssueAssessment]) -> dict[int, Said]:
+def after(found: tuple[FacilitateAction, ...], states: dict[int, IssueAssessment]) -> dict[int, Posted]:
     """What is remembered once all of it was said."""
     return {
-        each.issue: Said(digest=digest_of(each.body), state=str(states[each.issue].state))
+        each.issue: Posted(digest=digest_of(each.body), state=str(states[each.issue].state))
         for each in found
         if each.action in ("comment", "update")
     }
@@ -125,7 +127,7 @@ def test_what_decides_it_stands_in_the_comment() -> None:
 
 def test_one_look_takes_so_many_actions_and_the_next_one_the_rest() -> None:
     issues = [issue(number) for number in range(1, 8)]
-    values: dict[int, Said] = {}
+    values: dict[int, Posted] = {}
     seen: list[int] = []
     while found := proposed(*issues, said=values, most_actions=3):
         assert len(found) <= 3

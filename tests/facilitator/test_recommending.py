@@ -10,16 +10,16 @@ import pytest
 from genba.domain.facilitation import IssueFacts, RecommendAction
 from genba.domain.tasks.task import Priority, TaskStatus
 from genba.entrypoints.cli.commands import cli
-from genba.judgement.triage.orphaned_work import stranded
-from genba.judgement.triage.recommendations import IN_WORK, Recommender, Surroundings, recommend
+from genba.judgement.triage.orphaned_work import orphaned
+from genba.judgement.triage.recommendations import IN_WORK, Recommender, TriageContext, recommend
 from tests.facilitator.fields import REVIEWER, agent, at, field, issue, judged, landed, request, session
 
 ITERATOR = agent()
-ON_GITHUB = Surroundings(repository="acme/shop")
+ON_GITHUB = TriageContext(repository="acme/shop")
 
 
 def recommended(*issues: IssueFacts, agents: Any = (ITERATOR, REVIEWER), **around: Any) -> RecommendAction:
-    return recommend(judged(*issues), field(*issues), agents, Surroundings(**around))
+    return recommend(judged(*issues), field(*issues), agents, TriageContext(**around))
 
 
 def commands(*issues: IssueFacts, **options: Any) -> list[str]:
@@ -95,7 +95,7 @@ def test_an_issue_on_github_has_a_command_for_it(facts: IssueFacts, command: str
 def test_every_command_of_genba_is_one_that_genba_understands() -> None:
     everything = [each[1] for each in SINGLE]
     output = {command for facts in everything for command in commands(facts)}
-    output |= {each.command for facts in everything for each in stranded(judged(facts), field(facts), Surroundings())}
+    output |= {each.command for facts in everything for each in orphaned(judged(facts), field(facts), TriageContext())}
     output |= {commands(issue(1), issue(2), label="sprint 1")[-1]}
     for command in output:
         program, name, *words = shlex.split(command)

@@ -10,8 +10,8 @@ from genba.entrypoints.cli.rendering.columns import width
 from genba.entrypoints.cli.rendering.triage_views import facilitate_lines, mermaid, status_lines
 from genba.judgement.triage.health import health_of
 from genba.judgement.triage.maintenance import Keeping, Known, actions
-from genba.judgement.triage.orphaned_work import stranded
-from genba.judgement.triage.recommendations import Recommender, Surroundings
+from genba.judgement.triage.orphaned_work import orphaned
+from genba.judgement.triage.recommendations import Recommender, TriageContext
 from tests.facilitator.fields import NOW, REVIEWER, agent, at, field, issue, judged, landed, request, session
 
 LATER = datetime(2026, 1, 8, 8, 4, tzinfo=UTC)
@@ -20,7 +20,7 @@ EVIL = 'Evil \x1b[31m"];\n  click i1 call x()\n<script>--> %% end 題名'
 
 def report(*issues: IssueFacts) -> tuple[FieldReport, Recommender]:
     states, facts = judged(*issues), field(*issues)
-    moves = Recommender(states, facts, (agent(), REVIEWER), Surroundings())
+    moves = Recommender(states, facts, (agent(), REVIEWER), TriageContext())
     recommendation = moves.recommend()
     made = FieldReport(
         project="acme/shop",
@@ -30,7 +30,7 @@ def report(*issues: IssueFacts) -> tuple[FieldReport, Recommender]:
         actions=actions(states, facts, {}, Keeping(), Known(command_for=moves.for_comment)),
         recommendation=recommendation,
         health=health_of(states, recommendation),
-        stranded=stranded(states, facts, Surroundings()),
+        orphaned=orphaned(states, facts, TriageContext()),
     )
     return made, moves
 
@@ -82,7 +82,7 @@ Field of acme/shop · 8 issues · looked 4 min ago
  ✗ blocked         #16 #18  2   #16 waits for #14 · #18 asks: "which region?"
  ○ incomplete      #20      1
  ! attention       #18      1   #18 asks: "which region?"   genba answer 18 "…"
- ! stranded        #8       1   commit 0000000 is on the base (trailer), and its i…   genba verify 8
+ ! orphaned        #8       1   commit 0000000 is on the base (trailer), and its i…   genba verify 8
 
  next  0.66  medium  genba run reviewer --issue 12  finished work waits · Add login
        0.66  medium  genba run iterator --issue 15  work has begun · Pay by card
@@ -96,7 +96,7 @@ Field of acme/shop · 8 issues · looked 4 min ago
 @pytest.mark.parametrize("number", [0, 3, 30, 300])
 def test_no_line_is_wider_than_the_screen_unless_a_command_is(number: int, columns: int) -> None:
     made, moves = report(*many(number))
-    commands = {each.command for each in made.recommendation.suggestions} | {each.command for each in made.stranded}
+    commands = {each.command for each in made.recommendation.suggestions} | {each.command for each in made.orphaned}
     shown = [*status_lines(made, LATER, columns), *facilitate_lines(made, LATER, columns, moves.command_for)]
     for line in shown:
         assert width(line) <= columns or any(line.endswith(command) for command in commands), line

@@ -8,8 +8,8 @@ from genba.domain.facilitation import IssueFacts
 from genba.domain.tasks.task import TaskStatus
 from genba.domain.tracker.remote import RemoteCheck
 from genba.judgement.triage.health import health_of
-from genba.judgement.triage.orphaned_work import stranded
-from genba.judgement.triage.recommendations import Surroundings, recommend
+from genba.judgement.triage.orphaned_work import orphaned
+from genba.judgement.triage.recommendations import TriageContext, recommend
 from tests.facilitator.fields import agent, field, issue, judged, landed, request, session
 
 TREE = "/work/trees/a b"
@@ -41,19 +41,19 @@ CASES: list[tuple[str, IssueFacts, str, str]] = [
     (
         "no_reviewer",
         issue(pull_requests=(request(),)),
-        "pull request #31 is open, and nobody is asked to review it",
+        "pull request #31 is open, and no reviewer is requested",
         "gh pr view 31",
     ),
     (
         "dirty_tree",
         issue(sessions=(session(status="ended", dirty_tree=TREE),)),
-        f"{TREE} has changes, and nobody works in it",
+        f"{TREE} has changes, and no agent works in it",
         "genba run --resume iterator-12-1",
     ),
     (
         "dirty_tree",
         issue(state="closed", sessions=(session(status="ended", dirty_tree=TREE),)),
-        f"{TREE} has changes, and nobody works in it",
+        f"{TREE} has changes, and no agent works in it",
         "git -C '/work/trees/a b' status",
     ),
     (
@@ -73,7 +73,7 @@ CASES: list[tuple[str, IssueFacts, str, str]] = [
 
 @pytest.mark.parametrize(("kind", "facts", "detail", "command"), CASES)
 def test_stranded_work_is_found(kind: str, facts: IssueFacts, detail: str, command: str) -> None:
-    found = stranded(judged(facts), field(facts), Surroundings())
+    found = orphaned(judged(facts), field(facts), TriageContext())
     assert [(each.kind, each.issue, each.detail, each.command) for each in found] == [(kind, 12, detail, command)]
 
 
@@ -93,17 +93,17 @@ def test_stranded_work_is_found(kind: str, facts: IssueFacts, detail: str, comma
     ],
 )
 def test_what_goes_its_way_is_not_stranded(facts: IssueFacts) -> None:
-    assert stranded(judged(facts), field(facts), Surroundings()) == ()
+    assert orphaned(judged(facts), field(facts), TriageContext()) == ()
 
 
 def test_on_github_the_commands_are_those_of_github() -> None:
     facts = issue(labels=("wip",), pull_requests=(request(),))
-    around = Surroundings(repository="acme/shop")
-    assert [each.command for each in stranded(judged(facts), field(facts), around)] == [
+    around = TriageContext(repository="acme/shop")
+    assert [each.command for each in orphaned(judged(facts), field(facts), around)] == [
         "gh pr view 31 --repo acme/shop"
     ]
     alone = issue(labels=("wip",))
-    assert [each.command for each in stranded(judged(alone), field(alone), around)] == [
+    assert [each.command for each in orphaned(judged(alone), field(alone), around)] == [
         "gh issue edit 12 --repo acme/shop --remove-label wip"
     ]
 

@@ -138,12 +138,12 @@ def test_where_no_agent_can_do_it_none_is_recommended_and_it_says_why(project: P
 def test_a_forgotten_pause_and_an_agent_without_an_answer_are_reported(project: Project) -> None:
     project.issue(1, "Add a page")
     result = project.genba("status").err
-    assert "warning: no adapter is chosen for iterator: nobody would answer   genba doctor" in result
+    assert "warning: agent iterator has no adapter   genba doctor" in result
     assert "paused" not in result
     project.genba("pause")
     assert "the project is paused: nothing new begins   genba resume" in project.genba("status").err
     project.genba("stop")
-    assert "everybody was told to stop: nothing goes on   genba resume" in project.genba("status").err
+    assert "the project is stopping: no session continues   genba resume" in project.genba("status").err
     project.genba("resume")
     assert "genba resume" not in project.genba("status").err
 

@@ -175,11 +175,11 @@ async def test_a_pull_request_that_was_reverted_is_reported(field: Field) -> Non
 async def test_the_second_look_reads_only_what_is_new(field: Field) -> None:
     field.change("Add it\n\nIssue: 12\n")
     first = await field.look()
-    assert first.anew
+    assert first.full
     assert not (await field.look(first)).on_base
     field.change("Add more\n\nIssue: 13\n")
     second = await field.look(first)
-    assert (second.anew, list(second.on_base)) == (False, [13])
+    assert (second.full, list(second.on_base)) == (False, [13])
 
 
 async def test_a_base_that_was_rewritten_is_read_again(field: Field) -> None:
@@ -189,7 +189,7 @@ async def test_a_base_that_was_rewritten_is_read_again(field: Field) -> None:
     field.git("reset", "-q", "--hard", "HEAD~1")
     field.change("Add other\n\nIssue: 13\n")
     second = await field.look(first)
-    assert (second.anew, list(second.on_base)) == (True, [13])
+    assert (second.full, list(second.on_base)) == (True, [13])
 
 
 async def test_another_base_is_read_again(field: Field) -> None:
@@ -197,7 +197,7 @@ async def test_another_base_is_read_again(field: Field) -> None:
     first = await field.look()
     field.change("Add it\n\nIssue: 12\n", on="develop")
     second = await field.look(first, base="develop")
-    assert (second.anew, list(second.on_base)) == (True, [12])
+    assert (second.full, list(second.on_base)) == (True, [12])
 
 
 async def test_a_branch_that_is_gone_is_not_seen_any_more(field: Field) -> None:

@@ -253,9 +253,9 @@ def test_every_task_that_has_not_ended_runs_or_has_a_move_or_a_reason_to_wait(
     here: FleetSnapshot, how: FleetSettings, who: WorkerContext
 ) -> None:
     found = scheduler_actions(here, how, who)
-    told_of = {getattr(move, "task", 0) for move in found}
+    recorded_facts = {getattr(move, "task", 0) for move in found}
     busy = {one.task for one in here.sessions if one.status == "running"}
-    silent = [n for n, one in here.tasks.items() if not one.status.ended and n not in told_of and n not in busy]
+    silent = [n for n, one in here.tasks.items() if not one.status.ended and n not in recorded_facts and n not in busy]
     assert silent == []
     assert all(move.why for move in found if isinstance(move, Wait))
 

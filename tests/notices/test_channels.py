@@ -153,7 +153,7 @@ async def test_the_address_is_never_shown(receiver: Receiver, caplog: pytest.Log
         (
             "http://hooks.example/secret",
             False,
-            "it is http, and whoever is between here and hooks.example could read it",
+            "it is http, and anyone between here and hooks.example could read it",
         ),
         ("file:///etc/passwd", False, "it is no address that begins with https://"),
         ("hooks.example/secret", False, "it is no address that begins with https://"),

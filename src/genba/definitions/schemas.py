@@ -12,7 +12,7 @@ from genba.definitions.project.goal_sections import RulesFile
 from genba.definitions.project.work_sections import FleetSettings
 from genba.definitions.steps.steps_registry import StepsRegistry
 from genba.domain.events import Event
-from genba.domain.facilitation import AgentsOnOffer, FacilitateAction, IssueAssessment, RecommendAction
+from genba.domain.facilitation import AgentRegistry, FacilitateAction, IssueAssessment, RecommendAction
 from genba.domain.goals.goal import Goal
 
 ConfigFile = msgspec.defstruct(
@@ -36,7 +36,7 @@ FILES: dict[str, tuple[Any, str]] = {
     "goal": (Goal, "one goal: of the Definition of Done, of a task type, or of a task"),
     "event": (Event, "one line of a journal"),
     "steps_registry": (StepsRegistry, "steps_registry.json"),
-    "agent-registry": (AgentsOnOffer, "the agents that the facilitator found"),
+    "agent-registry": (AgentRegistry, "the agents that the facilitator found"),
     "issue-assessment": (IssueAssessment, "the state of one issue, with why"),
     "facilitate-action": (FacilitateAction, "one thing that makes the field clearer"),
     "recommend-action": (RecommendAction, "what to do next"),

@@ -103,14 +103,14 @@ class ScanPosition(msgspec.Struct, frozen=True, kw_only=True):
     tip: str
     shallow: bool = False
     form: str = ""
-    """Who read it: another version begins anew."""
+    """The version that read it: another one reads everything again."""
 
 
 class Scanned(msgspec.Struct, kw_only=True):
     """What git shows of issues, by their numbers: what is new on the base, and everything that is not on it."""
 
     position: ScanPosition
-    anew: bool = False
+    full: bool = False
     """Whether the whole base was read: what was known of it before counts no more."""
     unread: bool = False
     """Whether there is history, and no base to read it by."""
@@ -135,7 +135,7 @@ class SeenSession(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     """running | waiting | ended"""
     alive: bool = False
-    """Whether somebody works on it right now."""
+    """Whether its agent is running now."""
     waits_for: str = ""
     outcome: str = ""
     reason: str = ""
@@ -144,7 +144,7 @@ class SeenSession(msgspec.Struct, frozen=True, kw_only=True):
     started_at: str = ""
     last_at: str = ""
     dirty_tree: str = ""
-    """A working tree of it that has changes, and nobody who works in it."""
+    """Its worktree with uncommitted changes, where no agent runs in it."""
 
 
 class IssueFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,7 +172,7 @@ class IssueFacts(msgspec.Struct, frozen=True, kw_only=True):
     blocker_kind: str = ""
     blocker_reason: str = ""
     question: str = ""
-    """What somebody is asked about it, on the blackboard."""
+    """The open question about it, on the blackboard."""
     parent: int | None = None
     children: tuple[int, ...] = ()
     dependencies: tuple[int, ...] = ()
@@ -184,7 +184,7 @@ class IssueFacts(msgspec.Struct, frozen=True, kw_only=True):
     phase_runs: tuple[str, ...] = ()
     """Runs that came to their end and left its task unfinished, as the blackboard says: a phase, and not the whole.
 
-    What they landed does not make it done. Whoever lands the whole moves the task on by the same deed.
+    What they landed does not complete it: landing the whole changes the status in the same transaction.
     """
     verified: str = ""
     """The commit that every required goal passed on last."""
@@ -324,8 +324,8 @@ class HealthCondition(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
 
 
-class Stranded(msgspec.Struct, frozen=True, kw_only=True):
-    """Work that nobody will finish by itself."""
+class OrphanedWork(msgspec.Struct, frozen=True, kw_only=True):
+    """Work that does not continue by itself."""
 
     kind: str
     """not_merged | dead_session | merged_but_open | no_reviewer | dirty_tree | wrong_label"""
@@ -334,7 +334,7 @@ class Stranded(msgspec.Struct, frozen=True, kw_only=True):
     command: str
 
 
-class AgentOnOffer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class AvailableAgent(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """An agent as a recommendation knows it."""
 
     name: str
@@ -346,15 +346,15 @@ class AgentOnOffer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     failed: int = 0
     """How its sessions ended so far."""
     answers: bool = True
-    """Whether an adapter is chosen for it: nobody would answer otherwise."""
+    """Whether an adapter is chosen for it."""
     asks: bool = False
     """Whether it asks for its next action: a fleet starts it, and no single command does."""
 
 
-class AgentsOnOffer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class AgentRegistry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The agents that were found, and when."""
 
-    agents: tuple[AgentOnOffer, ...]
+    agents: tuple[AvailableAgent, ...]
     discovered_at: str
     """UTC, ISO 8601."""
 
@@ -365,7 +365,7 @@ class FieldReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     project: str
     looked_at: str
     """When."""
-    agents: tuple[AgentOnOffer, ...]
+    agents: tuple[AvailableAgent, ...]
     broken: dict[str, str] = {}
     """By name, the first problem of an agent that cannot be read."""
     assessments: tuple[IssueAssessment, ...]
@@ -375,7 +375,7 @@ class FieldReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     applied: bool = False
     recommendation: RecommendAction
     health: tuple[HealthCondition, ...]
-    stranded: tuple[Stranded, ...] = ()
+    orphaned: tuple[OrphanedWork, ...] = ()
     notes: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
     """What of the field was never read, in words: the report is not about that."""

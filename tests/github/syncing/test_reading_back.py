@@ -178,7 +178,7 @@ async def test_approved_and_green_is_merged_by_genba_where_that_is_wanted(
 ) -> None:
     board.edit(task, TaskEdit(requires_review=True), _ALICE)
     _hold_to(board, task, merge="approved", method="squash")
-    assert (await syncing().sync()).news[0].told == "waits for a review"
+    assert (await syncing().sync()).news[0].result == "waits for a review"
 
     remote.change_request(2, reviews=(_review(ReviewVerdict.APPROVED),), decision="approved")
     for _ in range(2):
@@ -200,7 +200,7 @@ async def test_only_who_may_write_approves_and_only_the_verified_commit(
 
     (news,) = (await syncing().sync()).news
 
-    assert (news.verdict, news.told) == ("wait", "waits for a review")
+    assert (news.verdict, news.result) == ("wait", "waits for a review")
     assert _changes(board) == []
 
 
@@ -211,7 +211,7 @@ async def test_where_others_had_checks_a_new_one_waits_for_its_own(
     other = remote.propose("other", "f" * 40, checks=(RemoteCheck(name="ci", state="passed"),))
     copy.keep_pull_requests([remote.requests[other]])
     remote.change_request(2, checks=())
-    assert (await syncing().sync()).news[0].told == "no check has begun yet"
+    assert (await syncing().sync()).news[0].result == "no check has begun yet"
 
     remote.change_request(2, checks=(RemoteCheck(name="ci", state="passed"),))
     assert (await syncing().sync()).news[0].verdict == "merge"
@@ -229,7 +229,7 @@ async def test_a_head_that_others_moved_is_not_merged_by_genba(
 
     (news,) = (await syncing().sync()).news
 
-    assert "its head is eeeeeee" in news.told
+    assert "its head is eeeeeee" in news.result
     assert _changes(board) == []
 
 
@@ -357,7 +357,7 @@ async def test_who_is_still_at_work_on_it_hears_of_it_later(
     board.record_verification(task, "run-again", a_verification(_HEAD))
     board.change_status(task, a_move(TaskStatus.REVIEW, commit=_HEAD))
     (news,) = (await syncing().sync()).news
-    assert (news.verdict, news.told) == ("wait", "run-again is still at work on it")
+    assert (news.verdict, news.result) == ("wait", "run-again is still at work on it")
     board.end_session(SessionEnd(run="run-again", outcome=Outcome.COMPLETED, reason=""))
     assert (await syncing().sync()).news[0].verdict == "rework"
 
@@ -433,6 +433,6 @@ async def test_words_that_no_database_keeps_hold_up_nothing(
     (news,) = (await syncing().sync()).news
 
     assert news.verdict == "rework"
-    assert news.told == "pull request #2: a b second line [31m wants changes; failed: a b second line [31m"
+    assert news.result == "pull request #2: a b second line [31m wants changes; failed: a b second line [31m"
     assert board.get(task).status is TaskStatus.IN_PROGRESS
     assert len(copy.findings(task)) == 1

@@ -70,7 +70,7 @@ class FieldWindow:
             suggestions=report.recommendation.suggestions[:_NAMED],
             reason=report.recommendation.reason,
             states=tuple(_states(report.assessments, standing)),
-            stranded=report.stranded[:_SHOWN],
+            orphaned=report.orphaned[:_SHOWN],
             notes=(*report.notes, *(f"the agent {name} is left out: {why}" for name, why in report.broken.items())),
         )
 

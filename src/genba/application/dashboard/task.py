@@ -15,7 +15,7 @@ from genba.blackboard.fleet.session_segments import sessions as sessions_of
 from genba.blackboard.tasks import task_rows
 from genba.blackboard.views import task_views
 from genba.domain.errors import NotFoundError
-from genba.domain.facilitation import AgentOnOffer
+from genba.domain.facilitation import AvailableAgent
 from genba.domain.fleet.records import Purpose
 from genba.domain.hashes import is_hash
 from genba.domain.tasks.task import Task, TaskStatus
@@ -111,7 +111,7 @@ class TaskWindow:
         registry = self.lookout.context.registry
         for info in registry.agents()[0]:
             definition = registry.load(info.name)
-            on_offer = AgentOnOffer(
+            on_offer = AvailableAgent(
                 name=info.name,
                 display_name=info.display_name,
                 description=info.description,

@@ -17,7 +17,14 @@ from genba.application.sessions.host import host_name
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.blackboard.triage.triage_board import FieldBoard
 from genba.coordination.engine.worker_liveness import absent
-from genba.coordination.facilitator.facilitator import Discovered, FacilitationMode, Facilitator, Journals, Look, Scope
+from genba.coordination.facilitator.facilitator import (
+    Discovered,
+    FacilitationMode,
+    Facilitator,
+    Journals,
+    Look,
+    Scope,
+)
 from genba.coordination.facilitator.issue_facts import is_board
 from genba.domain.commit_time import commit_time
 from genba.domain.decoding import reader
@@ -31,8 +38,8 @@ from genba.domain.errors import (
 )
 from genba.domain.events import Event, RunEnded, RunResumed, RunStarted
 from genba.domain.facilitation import (
-    AgentOnOffer,
-    AgentsOnOffer,
+    AgentRegistry,
+    AvailableAgent,
     CompletionCondition,
     Scanned,
     ScanPosition,
@@ -78,7 +85,7 @@ def now() -> str:
     return written(datetime.now(UTC))
 
 
-class HouseEyes:
+class ProjectReader:
     """Looks at a repository, its agents, its runs. It changes nothing."""
 
     def __init__(self, context: ProjectContext, base: str, board: FleetBoard) -> None:
@@ -91,7 +98,7 @@ class HouseEyes:
         """The agents that can be called, and the first problem of each that cannot."""
         infos, broken = self.context.registry.agents()
         offered = tuple(
-            AgentOnOffer(
+            AvailableAgent(
                 name=info.name,
                 display_name=info.display_name,
                 description=info.description,
@@ -230,8 +237,8 @@ async def facilitator(context: ProjectContext) -> Facilitator:
     settings = context.project.fleet.facilitator
     github = context.project.file.tracker.github
     board = context.board(make=github is not None)
-    eyes = HouseEyes(context, await base_branch(context) or "main", FleetBoard(board))
-    manner = FacilitationMode(
+    repository = ProjectReader(context, await base_branch(context) or "main", FleetBoard(board))
+    mode = FacilitationMode(
         project=context.project.name or context.layout.main.name,
         worker=context.project.fleet.work.agent,
         reviewer=context.project.fleet.review.agent,
@@ -242,7 +249,7 @@ async def facilitator(context: ProjectContext) -> Facilitator:
         stale_days=settings.stale_days,
         keeping=Keeping(labels=settings.labels.by_state(), language=context.project.fleet.workflow.language),
     )
-    return Facilitator(FieldBoard(board), eyes, manner, now)
+    return Facilitator(FieldBoard(board), repository, mode, now)
 
 
 def as_told(look: Look) -> dict[str, Any]:
@@ -250,7 +257,7 @@ def as_told(look: Look) -> dict[str, Any]:
     report = look.report
     values: dict[str, Any] = msgspec.to_builtins(report)
     del values["agents"], values["resting"]
-    registry = AgentsOnOffer(agents=report.agents, discovered_at=report.looked_at)
+    registry = AgentRegistry(agents=report.agents, discovered_at=report.looked_at)
     over = {each.issue for each in report.assessments if each.over}
     for each in values["assessments"]:
         each["command"] = "" if each["issue"] in over else look.moves.command_for(each["issue"])

@@ -61,12 +61,12 @@ class GitHubOffice:
     def board(self) -> TrackerBoard:
         return TrackerBoard(self.context.board())
 
-    def synchronizer(self, heard: Say | None = None) -> Synchronizer:
+    def synchronizer(self, progress: Say | None = None) -> Synchronizer:
         from genba.coordination.tracker.tracker_sync import Synchronizer  # noqa: PLC0415  (only who looks at GitHub)
         from genba.execution.verification.policy import known_types  # noqa: PLC0415
 
         known = Known(types=frozenset(known_types(self.context.project.rules)), agents=frozenset(self._agents()))
-        return Synchronizer(self.issues, self.context.board(), self.settings, self.clock, known, heard=heard)
+        return Synchronizer(self.issues, self.context.board(), self.settings, self.clock, known, progress=progress)
 
     def _agents(self) -> list[str]:
         return list(self.context.registry.folders())

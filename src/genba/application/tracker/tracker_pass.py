@@ -49,10 +49,10 @@ async def look(
     label: str | None = None,
     board: tuple[str, int] | None = None,
     dry_run: bool = False,
-    heard: Say | None = None,
+    progress: Say | None = None,
 ) -> Look:
     """Bring the tasks in line with the tracker, then the tracker with the tasks. A dry run only shows both."""
-    synchronizer = office.synchronizer(heard)
+    synchronizer = office.synchronizer(progress)
     store = office.context.board().store
     try:
         if dry_run:

@@ -1,4 +1,4 @@
-"""The tables of the facilitator: what it saw of each issue, what it said, and how far it has read."""
+"""The tables of the facilitator: what it saw of each issue, what it posted, and how far it has read."""
 
 from sqlalchemy import BigInteger, Column, ForeignKey, Table, Text
 
@@ -13,13 +13,13 @@ field_issues = Table(
     prose("last_at"),
     prose("stamp"),
     structured("assessment", "{}"),
-    prose("said"),
-    prose("said_state"),
+    prose("posted"),
+    prose("posted_state"),
 )
 """An issue as it was judged last.
 
 `stamp` is what it was judged by: a digest of its facts or, where it rests, when the blackboard and the tracker last
-heard of it. `said` is the digest of the comment that is kept.
+recorded of it. `posted` is the digest of the comment that is kept.
 """
 
 field_commits = Table(

@@ -1,7 +1,7 @@
 """The copy of a tracker: its issues, its pull requests, and how far it was read.
 
 Law: `data` of a row is what was last acted on. A page of the list only marks what is stale; the issue and what it means
-for its task are written in one transaction, so whoever dies in between does it again, and nothing happens twice.
+for its task are written in one transaction, so a sync that was cut off repeats it without effect.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -87,7 +87,7 @@ SELECT count(*), coalesce(sum(CASE WHEN state = 'open' THEN 1 ELSE 0 END), 0) FR
 WHERE project_id = :project AND gone = :no
 """)
 
-_COUNT_ANEW = Statement("SELECT 1", "ANALYZE tasks, tracked_issues, events, comments, task_dependencies, task_goals")
+_ANALYZE = Statement("SELECT 1", "ANALYZE tasks, tracked_issues, events, comments, task_dependencies, task_goals")
 
 _REMOTE_COMMENTS = Statement("""
 SELECT remote_id, updated_at, trusted, body FROM comments WHERE task_id = :task AND remote_id IS NOT NULL
@@ -185,7 +185,7 @@ class TrackerBoard:
             if tx.one(_LEASE, project=tx.project, name=name, owner=owner, dead=dead or owner, **times):
                 return ""
             row = tx.one(_HOLDER, project=tx.project, name=name)
-            return str(row[0]) if row else "somebody"
+            return str(row[0]) if row else "another process"
 
         return self.store.write(take)
 
@@ -249,10 +249,10 @@ class TrackerBoard:
         if numbers:
             self.store.write(mark)
 
-    def count_anew(self) -> None:
+    def analyze_tables(self) -> None:
         """Tell PostgreSQL how large the tables have become: what it planned while they were empty reads all of them."""
         if self.store.on_postgres:
-            self.store.write(lambda tx: tx.do(_COUNT_ANEW))
+            self.store.write(lambda tx: tx.do(_ANALYZE))
 
     def counts(self) -> tuple[int, int]:
         """How many issues the copy has, and how many of them are open."""
@@ -278,7 +278,7 @@ class TrackerBoard:
     # What goes into the next prompt
 
     def findings(self, number: int) -> tuple[Feedback, ...]:
-        """What reviewers and checks said of a task's work that no session has taken yet, oldest first."""
+        """Feedback of reviewers and checks that no session has taken yet, oldest first."""
         return self.store.read(lambda tx: findings(tx, number))
 
     def clear_findings(self, number: int) -> None:
@@ -368,7 +368,7 @@ def copy_comments(tx: Transaction, task: int, comments: Sequence[RemoteComment])
         tx.do(
             _ADD_COMMENT,
             task=task,
-            author=seen(comment.author) or "somebody",
+            author=seen(comment.author) or "unknown",
             body=body,
             created_at=seen(comment.created_at),
             remote_id=seen(comment.id),
@@ -418,7 +418,7 @@ def findings(tx: Transaction, number: int) -> tuple[Feedback, ...]:
 
 
 def add_findings(tx: Transaction, number: int, gap: Feedback) -> None:
-    """Keep what was said for whoever works on the task next."""
+    """Keep feedback for the next session of the task."""
     id_of(tx, number)
     set_value(tx, _findings_name(number), as_json([*findings(tx, number), gap][-10:]))
 

@@ -29,12 +29,12 @@ class BlackboardTracker:
         return tuple(_issue(task) for task in found)
 
     def _read(self, number: int) -> Issue:
-        """The task with what was said about it."""
+        """The task with its comments."""
         issue = _issue(self.board.get(number))
         others = (
             message for message in self.board.comments(number) if message.author != "facilitator"
         )  # no word of the task
-        lines = [f"{message.author} said:\n\n{message.body}" for message in others]
+        lines = [f"{message.author} wrote:\n\n{message.body}" for message in others]
         return msgspec.structs.replace(issue, body="\n\n".join([issue.body, *lines]).strip()) if lines else issue
 
     async def change(self, number: int, change: IssueChange) -> None:

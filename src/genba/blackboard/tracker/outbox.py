@@ -3,7 +3,7 @@
 Law: a change is recorded in the transaction of the change that asks for it, under a key that is the same for the same
 effect. The first one of a key counts: who asks again, with whatever words, gets what is there. Only a comment that is
 kept up to date takes the newest words, and is sent again if others were sent. Nothing here is deleted but what such a
-comment said before.
+comment had before.
 """
 
 import re
@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from genba.blackboard.database.sanitize import as_json, named, storable
 from genba.blackboard.database.store import Statement, Store, Transaction
 from genba.blackboard.tracker import outbox_order
-from genba.blackboard.tracker.outbox_order import COLUMNS, Lives, Turn, entry_of, nobody_can_tell, written
+from genba.blackboard.tracker.outbox_order import COLUMNS, Lives, Turn, entry_of, liveness_unknown, written
 from genba.domain.errors import NotFoundError, StateConflictError, UsageError
 from genba.domain.tasks.task import Actor
 from genba.domain.tracker.outbox import (
@@ -125,7 +125,7 @@ def retry(tx: Transaction, id: int, at: datetime) -> OutboxEntry:  # noqa: A002
     return show(tx, id)
 
 
-def drop(tx: Transaction, id: int, actor: Actor, at: datetime, lives: Lives = nobody_can_tell) -> OutboxEntry:  # noqa: A002
+def drop(tx: Transaction, id: int, actor: Actor, at: datetime, lives: Lives = liveness_unknown) -> OutboxEntry:  # noqa: A002
     """Give a change up: it is never sent, and what waits behind it goes on."""
     named(actor)
     entry = show(tx, id)
@@ -194,7 +194,7 @@ class Outbox:
 
         return self.store.write(work)
 
-    def drop(self, id: int, actor: Actor, lives: Lives = nobody_can_tell) -> OutboxEntry:  # noqa: A002
+    def drop(self, id: int, actor: Actor, lives: Lives = liveness_unknown) -> OutboxEntry:  # noqa: A002
         return self.store.write(lambda tx: drop(tx, id, actor, self._at(tx), lives))
 
     # Sending
@@ -203,12 +203,12 @@ class Outbox:
         """What a sender would do now, and what it would wait for. Nothing is taken."""
         return self.store.read(lambda tx: outbox_order.outlook(tx, self._at(tx), pace))
 
-    def claim(self, owner: str, pace: Pace, lane: str = "", lives: Lives = nobody_can_tell) -> Turn:
+    def claim(self, owner: str, pace: Pace, lane: str = "", lives: Lives = liveness_unknown) -> Turn:
         """The next change, with the lease to send it; or what to wait for; or nothing."""
         return self.store.write(lambda tx: outbox_order.claim(tx, owner, self._at(tx), pace, lane, lives))
 
     def begin(self, owner: str, entry: OutboxEntry) -> OutboxEntry | None:
-        """What was looked for and not found is sent now; None when somebody else has the lease, or it was dropped."""
+        """What was looked for and not found is sent now; None when another sender has the lease, or it was dropped."""
         return self.store.write(lambda tx: outbox_order.begin(tx, owner, entry, self._at(tx)))
 
     def renew(self, owner: str) -> bool:
@@ -240,7 +240,7 @@ class Outbox:
         )
 
     def unpause(self) -> None:
-        """Lift every pause that nobody on the other side asked for."""
+        """Lift every pause that the other side did not ask for."""
         self.store.write(lambda tx: outbox_order.unpause(tx, self._at(tx)))
 
     def release(self, owner: str) -> None:

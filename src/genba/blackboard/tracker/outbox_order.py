@@ -1,8 +1,8 @@
 """Whose turn it is to send, and what: one change at a time, over all processes.
 
-Law: whoever sends has the lease, for one change. A change is `sending` before anything leaves this machine. What is
-`sending` and belongs to nobody was cut off, and is looked for before it is sent again. How fast changes may follow one
-another is read from what was sent, not from what a process remembers. A clock that is set back makes nobody wait for
+Law: a sender holds the lease for one change. A change is `sending` before anything leaves this machine. What is
+`sending` without a lease was cut off, and is looked for before it is sent again. How fast changes may follow one
+another is read from what was sent, not from what a process remembers. A clock that is set back delays nothing for
 ever: no lease, no pause and no count is believed to last longer than it can.
 """
 
@@ -29,9 +29,9 @@ from genba.domain.tracker.outbox import (
 
 LEASE_SECONDS = 60.0
 _LATE = timedelta(minutes=5)
-"""How long somebody keeps the lease who is alive on this machine, and late: it may have been stopped for a while."""
+"""How long a live but late process of this machine keeps the lease: it may have been stopped for a while."""
 LONGEST_PAUSE = timedelta(hours=2)
-"""Nobody outside names a longer one: what seems to last longer was written by another clock."""
+"""A pause that seems longer was written by another clock."""
 _HOUR = timedelta(hours=1)
 _SKEW = timedelta(seconds=5)
 LOOKED_FOR_FIRST = (CloseIssue, ReopenIssue, MergePullRequest)
@@ -96,7 +96,7 @@ WHERE project_id = :project AND id = :id AND status IN ('pending', 'sending')
 """)
 
 Lives = Callable[[str], bool | None]
-"""Whether the owner of a lease is alive; None where nobody here can tell."""
+"""Whether the owner of a lease is alive; None where this host cannot tell."""
 
 _change = reader(RemoteChange)
 _receipt = reader(DeliveryReceipt)
@@ -143,12 +143,12 @@ def entry_of(row: Row) -> OutboxEntry:
     )
 
 
-def nobody_can_tell(_owner: str) -> bool | None:
+def liveness_unknown(_owner: str) -> bool | None:
     return None
 
 
 def claim(
-    tx: Transaction, owner: str, at: datetime, pace: Pace, lane: str = "", lives: Lives = nobody_can_tell
+    tx: Transaction, owner: str, at: datetime, pace: Pace, lane: str = "", lives: Lives = liveness_unknown
 ) -> Turn:
     """Take the lease for the next change, of one lane or of all, and begin it unless it has to be looked for."""
     tx.do(_ADD_SENDER, project=tx.project)
@@ -166,7 +166,7 @@ def claim(
 
 def outlook(tx: Transaction, at: datetime, pace: Pace, lane: str = "") -> Turn:
     """The same, without taking anything."""
-    return _turn(tx, _sender(tx, _LOOK_AT_SENDER), "", at, pace, lane, nobody_can_tell)
+    return _turn(tx, _sender(tx, _LOOK_AT_SENDER), "", at, pace, lane, liveness_unknown)
 
 
 def begin(tx: Transaction, owner: str, entry: OutboxEntry, at: datetime) -> OutboxEntry | None:
@@ -188,7 +188,7 @@ def renew(tx: Transaction, owner: str, at: datetime) -> bool:
 
 
 def end(tx: Transaction, owner: str, entry: OutboxEntry, receipt: DeliveryReceipt, at: datetime) -> OutboxEntry:
-    """It is made. If somebody wants another text in its place meanwhile, that one is still to be sent."""
+    """Record the receipt. A text that was replaced meanwhile is still to be sent."""
     row = _still(tx, entry)
     same = entry_of(row).change == entry.change
     values = {"project": tx.project, "id": entry.id, "receipt": as_json(receipt)}
@@ -219,12 +219,12 @@ def postpone(tx: Transaction, owner: str, entry: OutboxEntry, until: datetime, e
 
 
 def release(tx: Transaction, owner: str) -> None:
-    """The lease of somebody who is not sending any more, or is known to be dead."""
+    """Release the lease of a sender that stopped or died."""
     tx.do(_LET_GO, project=tx.project, owner=owner)
 
 
 def pause(tx: Transaction, until: datetime, why: str, at: datetime, firm: bool) -> None:
-    """Nothing is sent before that time. A firm pause was asked for by the other side: nobody lifts it."""
+    """Nothing is sent before that time. A firm pause was asked for by the other side and is never lifted."""
     tx.do(_ADD_SENDER, project=tx.project)
     sender = _sender(tx, _HOLD_SENDER)
     known = _believed(sender.paused_until, at)
@@ -234,14 +234,14 @@ def pause(tx: Transaction, until: datetime, why: str, at: datetime, firm: bool) 
 
 
 def unpause(tx: Transaction, at: datetime) -> None:
-    """Somebody wants it to be tried now. What the other side asked for is waited for nevertheless."""
+    """Lift the pause, except a firm one."""
     tx.do(_ADD_SENDER, project=tx.project)
     sender = _sender(tx, _HOLD_SENDER)
     if not sender.firm or _believed(sender.paused_until, at) is None:
         tx.do(_PAUSE, project=tx.project, until="", firm=False, why="")
 
 
-def lease_holder(tx: Transaction, at: datetime, lives: Lives = nobody_can_tell) -> str:
+def lease_holder(tx: Transaction, at: datetime, lives: Lives = liveness_unknown) -> str:
     """Who is sending right now."""
     sender = _sender(tx, _LOOK_AT_SENDER)
     return sender.owner if _lease_ends(sender, at, lives) is not None else ""
@@ -332,7 +332,7 @@ def _sender(tx: Transaction, statement: Statement) -> _Sender:
 
 
 def _lease_ends(sender: _Sender, at: datetime, lives: Lives) -> datetime | None:
-    """When the lease of somebody else ends; None when it has ended, or when its owner is dead."""
+    """When another sender's lease ends; None when it has ended, or when its owner is dead."""
     if not sender.owner or not sender.until:
         return None
     alive, until = lives(sender.owner), _read(sender.until, at)

@@ -25,7 +25,7 @@ _FORGET = Statement("DELETE FROM tracker_state WHERE project_id = :project AND n
 def keep(tx: Transaction, terms: Terms) -> None:
     """Write them down; those of an earlier session of the same task give way.
 
-    What was said of the work before was heard by whoever proposes another commit, and is over with that.
+    Feedback on the earlier commit ends when another commit is proposed.
     """
     before = find(tx, terms.task)
     if before is not None and before.commit == terms.commit:

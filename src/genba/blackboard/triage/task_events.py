@@ -1,6 +1,6 @@
-"""What the blackboard tells of the past of each issue: for whoever asks what happened, and not how things stand.
+"""The recorded history of each issue.
 
-Law: it only reads. What the facilitator said or labelled itself is no news of an issue.
+It only reads. The facilitator's own comments and labels are left out.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """What the blackboard tells of the field: of every issue, or of all but those that rest.
 
 Law: one look is read in one transaction, with so many statements whatever the number of issues. An issue rests where
-its task ended, and its row is as it was when somebody saw that nothing is left to do about it.
+its task ended, and its row is unchanged since a pass found that nothing is left to do.
 """
 
 from collections.abc import Iterable
@@ -144,7 +144,7 @@ WHERE t.project_id = :project AND s.status = 'ended' GROUP BY a.name
 _POSITIONS = Statement("SELECT name, value FROM field_positions WHERE project_id = :project")
 _STATE = Statement("SELECT value, updated_at FROM tracker_state WHERE project_id = :project AND name = :name")
 _KEPT_ROW = """
-SELECT number, last_at, assessment, said, said_state, stamp FROM field_issues WHERE project_id = :project"""
+SELECT number, last_at, assessment, posted, posted_state, stamp FROM field_issues WHERE project_id = :project"""
 _KEPT = Statement(_KEPT_ROW)
 _KEPT_OF = _listing(f"{_KEPT_ROW} AND number IN {{only}}", "numbers")
 
@@ -185,7 +185,7 @@ class TaskSeen(msgspec.Struct, kw_only=True):
 
 
 class SessionSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """A session with what tells whether somebody works on it."""
+    """A session, with what shows whether its agent runs."""
 
     run: str
     agent: str
@@ -201,7 +201,7 @@ class SessionSeen(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     purpose: str
     connected: bool
-    """An agent that asks what to do next sits there, and was heard of lately."""
+    """An external agent is connected to it and renewed its lease lately."""
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
@@ -209,8 +209,8 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 
     last_at: str
     written: str
-    said: str
-    said_state: str
+    posted: str
+    posted_state: str
     stamp: str = ""
 
     @property
@@ -222,7 +222,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
             return None
 
 
-class Ground(msgspec.Struct, kw_only=True):
+class BoardRecords(msgspec.Struct, kw_only=True):
     """All that the blackboard tells, seen at one moment. Tasks are named by their rows, issues by their numbers."""
 
     tasks: dict[int, TaskSeen]
@@ -244,16 +244,16 @@ class Ground(msgspec.Struct, kw_only=True):
     """Issues that rest, and were left out unless another one has to do with them."""
     ended: "Ended"
     paused: bool = False
-    """Whether somebody said that nothing new begins."""
+    """Whether the project is paused."""
     stopping: bool = False
-    """Whether everybody was told to stop."""
+    """Whether the project is stopping."""
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """The tasks that ended, by their numbers: those that rest, and the others."""
 
     mark: str = ""
-    """What changes with every one of them. As long as it is the same, nobody needs to look which of them rest."""
+    """What changes with every one of them. While it is the same, the same ones rest."""
     resting: list[int] = []
     moving: list[int] = []
 
@@ -284,7 +284,7 @@ def read_branches(tx: Transaction) -> frozenset[str]:
     return frozenset(row[0] for row in tx.all(_BRANCHES, project=tx.project))
 
 
-def read_ground(tx: Transaction, named: Iterable[int] | None, branches: Iterable[str] = ()) -> Ground:
+def read_records(tx: Transaction, named: Iterable[int] | None, branches: Iterable[str] = ()) -> BoardRecords:
     """Everything; or, with some issues that are named, these and all that do not rest.
 
     With `branches`, what has a session on one of them is looked at as well. What a tracker elsewhere tells is read
@@ -306,7 +306,7 @@ def read_ground(tx: Transaction, named: Iterable[int] | None, branches: Iterable
     flags = tx.one(_FLAGS, project=tx.project) or (False, False)
     read_at = tx.one(_STATE, project=tx.project, name="since")
     verdicts = seen.all(tx, _VERDICTS)
-    return Ground(
+    return BoardRecords(
         tasks=seen.tasks,
         resting=seen.resting,
         ended=seen.ended,
@@ -378,8 +378,8 @@ def read_kept(tx: Transaction, numbers: Iterable[int]) -> dict[int, Kept]:
 
 
 def _kept(row: tuple[Any, ...]) -> Kept:
-    _, last_at, assessment, output, said_state, stamp = row
-    return Kept(last_at=last_at, written=assessment, said=output, said_state=said_state, stamp=stamp)
+    _, last_at, assessment, posted, posted_state, stamp = row
+    return Kept(last_at=last_at, written=assessment, posted=posted, posted_state=posted_state, stamp=stamp)
 
 
 def _task(row: tuple[Any, ...]) -> TaskSeen:
@@ -431,7 +431,7 @@ def _sessions(rows: Iterable[tuple[Any, ...]]) -> dict[int, list[SessionSeen]]:
 
 
 def _approved(tx: Transaction) -> dict[int, str]:
-    """By task: the commit that was approved last; whoever sends work back takes that with it."""
+    """By task: the commit that was approved last; a request for changes withdraws it."""
     found: dict[int, str] = {}
     for task, kind, raw in tx.all(_APPROVALS, project=tx.project, yes=True):
         data = _data.decode(raw)

@@ -1,6 +1,6 @@
 """What the facilitator reads of a project, and what it keeps of what it saw.
 
-Law: nothing here changes a status; what is said about an issue is written down together with the change that says it.
+Law: nothing here changes a status; a comment is recorded in the transaction of its outbox entry.
 Of git only the names of commits are kept: what they say is read again where it is wanted.
 """
 
@@ -17,15 +17,15 @@ from genba.blackboard.tasks.task_rows import task_with_rows
 from genba.blackboard.tracker import outbox
 from genba.blackboard.triage.task_facts import (
     ENDED,
+    BoardRecords,
     Ended,
-    Ground,
     Kept,
     SessionSeen,
     TaskSeen,
     read_branches,
-    read_ground,
     read_kept,
     read_positions,
+    read_records,
 )
 from genba.domain.decoding import reader
 from genba.domain.errors import NotFoundError
@@ -33,7 +33,7 @@ from genba.domain.facilitation import FacilitateAction, IssueAssessment
 from genba.domain.tasks.task import Actor, ActorKind, TaskEdit
 from genba.domain.tracker.outbox import KeepComment, Relabel
 
-__all__ = ["ENDED", "FACILITATOR", "Ended", "FieldBoard", "Ground", "Keeps", "Kept", "SessionSeen", "TaskSeen"]
+__all__ = ["ENDED", "FACILITATOR", "BoardRecords", "Ended", "FieldBoard", "Keeps", "Kept", "SessionSeen", "TaskSeen"]
 
 FACILITATOR = "facilitator"
 """The name under which it comments and labels."""
@@ -73,8 +73,9 @@ ON CONFLICT (project_id, number) DO UPDATE SET state = excluded.state, last_at =
 """)
 _FORGET_ISSUE = Statement("DELETE FROM field_issues WHERE project_id = :project AND number = :number")
 _SAY = Statement("""
-INSERT INTO field_issues (project_id, number, said, said_state) VALUES (:project, :number, :said, :state)
-ON CONFLICT (project_id, number) DO UPDATE SET said = excluded.said, said_state = excluded.said_state, stamp = ''
+INSERT INTO field_issues (project_id, number, posted, posted_state) VALUES (:project, :number, :posted, :state)
+ON CONFLICT (project_id, number) DO UPDATE SET posted = excluded.posted, posted_state = excluded.posted_state,
+  stamp = ''
 """)
 _KEEP_POSITION = Statement("""
 INSERT INTO field_positions (project_id, name, value, updated_at) VALUES (:project, :name, :value, :at)
@@ -98,7 +99,7 @@ class Keeps(msgspec.Struct, frozen=True, kw_only=True):
     commits: Mapping[int, list[str]]
     """By issue and by pull request: all that is known of it on the base, where something is new."""
     positions: Mapping[str, str]
-    anew: bool = False
+    full: bool = False
     """What was known of commits before counts no more."""
     gone: tuple[int, ...] = ()
 
@@ -119,9 +120,9 @@ class FieldBoard:
         """How far was read, and the branches that sessions work on or have worked on."""
         return self.store.read(lambda tx: (read_positions(tx), read_branches(tx)))
 
-    def read(self, named: Iterable[int] | None = None, branches: Iterable[str] = ()) -> Ground:
+    def read(self, named: Iterable[int] | None = None, branches: Iterable[str] = ()) -> BoardRecords:
         """All issues; or, with some that are named or worked on, these and all that do not rest."""
-        return self.store.read(lambda tx: read_ground(tx, named, branches))
+        return self.store.read(lambda tx: read_records(tx, named, branches))
 
     def kept(self, numbers: Iterable[int]) -> dict[int, Kept]:
         """What is known of some issues from the last look."""
@@ -146,7 +147,7 @@ class FieldBoard:
 
         def work(tx: Transaction) -> None:
             project = tx.project
-            if found.anew:
+            if found.full:
                 tx.do(_FORGET_COMMITS, project=project)
             tx.do_each(
                 _KEEP_COMMITS,
@@ -169,7 +170,7 @@ class FieldBoard:
         self.store.write(work)
 
     def say(self, issue: int, actions: Iterable[FacilitateAction], state: str, digest: str) -> None:
-        """Carry out what is to be said of one issue: here, and by the outbox where it lives elsewhere."""
+        """Apply the actions of one issue: here, and by the outbox where its tracker is elsewhere."""
         wanted = list(actions)
         self.store.write(lambda tx: _say(tx, issue, wanted, state, digest))
 
@@ -203,8 +204,8 @@ def _say(tx: Transaction, issue: int, actions: list[FacilitateAction], state: st
             case "label" if task is not None:
                 _relabel(tx, issue, action, elsewhere)
             case _:
-                continue  # what a person must see is shown, and remembered as said
-    tx.do(_SAY, project=tx.project, number=issue, said=digest, state=state)
+                continue  # what a person must see is only shown, and recorded
+    tx.do(_SAY, project=tx.project, number=issue, posted=digest, state=state)
     tx.do(_FORGET_ENDED, project=tx.project)
 
 

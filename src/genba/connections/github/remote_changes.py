@@ -1,4 +1,4 @@
-"""RemoteChanges carried out on GitHub. Each can be looked for, and each is sent once."""
+"""Sends remote changes to GitHub, and finds those that were sent already."""
 
 from typing import assert_never
 
@@ -24,7 +24,7 @@ from genba.domain.tracker.outbox import (
 
 
 class GitHubChanges:
-    """Carries out changes, and finds those that were carried out already, by whomever."""
+    """Each change can be found again, and each is sent once."""
 
     def __init__(self, client: GitHubClient) -> None:
         self.client = client
@@ -93,7 +93,7 @@ class GitHubChanges:
         return DeliveryReceipt(address=answer.read(responses.Comment).html_url, number=issue)
 
     async def _keep(self, change: KeepComment) -> DeliveryReceipt:
-        """Write the comment of this name anew; make it where it is not there, or is not ours to write."""
+        """Edit the comment of this name; create it where there is none that this token may edit."""
         body = signed(change.body, _name(change))
         found = await self.comments.find(change.issue, _name(change))
         if found is None:
@@ -120,7 +120,7 @@ class GitHubChanges:
                     "DELETE", self.client.repository("issues", change.issue, "labels", label), None
                 )
             except NotFoundError:
-                continue  # somebody else took it away
+                continue  # another client removed it
         return DeliveryReceipt(address=issue.html_url, number=issue.number, existed=not (add or remove))
 
     async def _state(self, number: int, change: dict[str, str]) -> DeliveryReceipt:

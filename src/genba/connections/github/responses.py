@@ -8,7 +8,7 @@ from msgspec import Meta
 Whole = Annotated[int, Meta(ge=-(2**53), le=2**53)]
 """A number that every database keeps."""
 Stamp = Annotated[str, Meta(pattern=r"^$|^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")]
-"""A time by which others are told apart: what is none would lead the next look astray."""
+"""A time that orders rows: another text would break the next sync."""
 
 
 class _Rest(msgspec.Struct, frozen=True, kw_only=True):

@@ -205,7 +205,7 @@ def _review(node: responses.ReviewNode, lines: responses.ReviewLines | None, may
         body=cut(node.body),
         commit=node.commit.oid if node.commit else "",
         submitted_at=node.submitted_at or "",
-        trusted=may_write or trusted(node.author_association),  # whoever is a member in secret may write all the same
+        trusted=may_write or trusted(node.author_association),  # a private member may write as well
         may_write=may_write,
         findings=tuple(_finding(line) for line in there(lines.comments.nodes)) if lines else (),
     )
@@ -216,13 +216,13 @@ def _issue_state(state: str) -> str:
 
 
 def _verdict(state: str) -> ReviewVerdict:
-    """What nobody here knows is no opinion."""
+    """An unknown state counts as a comment."""
     known = state.lower()
     return ReviewVerdict(known) if known in list(ReviewVerdict) else ReviewVerdict.COMMENTED
 
 
 def _state(state: str) -> PullRequestState:
-    """Nothing ends by a word that nobody here knows: neither a merge nor a closing is concluded from it."""
+    """An unknown state counts as open."""
     known = state.lower()
     return PullRequestState(known) if known in list(PullRequestState) else PullRequestState.OPEN
 

@@ -1,4 +1,4 @@
-"""Notices on the desktop of whoever started the process: notify-send on Linux, osascript on macOS.
+"""Notifications on the desktop of the user who started the process: notify-send on Linux, osascript on macOS.
 
 Law: what a notice says is an argument and nothing else. No shell sees it, no script holds it, no markup in it counts.
 """
@@ -65,9 +65,9 @@ class DesktopChannel:
             environment=self.environment,
             timeout_seconds=_TIMEOUT,
             idle_seconds=_TIMEOUT,
-            mark=f"notice-{secrets.token_hex(8)}",  # whoever ends it ends nothing of anybody else
+            mark=f"notice-{secrets.token_hex(8)}",  # unique, so that ending it ends no other process
         )
-        done = await self.processes.run(command, _nobody_listens)
+        done = await self.processes.run(command, _ignore)
         program = _SHOWN_BY[self.platform]
         if done.never_ran:
             raise UnrecoverableError(f"{program} cannot be started")
@@ -76,15 +76,15 @@ class DesktopChannel:
 
 
 def _plain(text: str) -> str:
-    """A text without what could steer a screen, and no longer than somebody reads there."""
+    """A text without control characters, cut to the length of a notification."""
     kept = "".join(letter if letter.isprintable() or letter == "\n" else " " for letter in text)
     return kept if len(kept) <= _LONGEST else f"{kept[:_LONGEST]}…"
 
 
-def _why(said: str) -> str:
-    lines = said.strip().splitlines()
+def _why(stderr: str) -> str:
+    lines = stderr.strip().splitlines()
     return lines[-1][:120] if lines else ""
 
 
-def _nobody_listens(_stream: str, _line: str) -> None:
+def _ignore(_stream: str, _line: str) -> None:
     return

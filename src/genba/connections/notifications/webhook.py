@@ -1,6 +1,6 @@
 """Notices as JSON to an address that the project names.
 
-Laws: the address may hold a secret, so that nothing but its host is ever told. It goes to that host and to no other:
+Laws: the address may hold a secret, so only its host is ever printed. It goes to that host and to no other:
 a redirect is refused. What comes back is not read, only its status.
 """
 
@@ -29,7 +29,7 @@ _TALKATIVE = ("httpx", "httpcore")
 
 
 def host_of(url: str) -> str:
-    """What may be told of an address."""
+    """The part of an address that may be printed."""
     try:
         return urlsplit(url).hostname or "nowhere"
     except ValueError:
@@ -37,7 +37,7 @@ def host_of(url: str) -> str:
 
 
 def url_problem(url: str, plain_http: bool = False) -> str:
-    """Why nothing is sent to an address; empty where it can be. The address itself is not told."""
+    """Why nothing is sent to an address; empty where it can be. It never contains the address."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
@@ -46,7 +46,7 @@ def url_problem(url: str, plain_http: bool = False) -> str:
     if parts.scheme not in ("http", "https") or not host:
         return "it is no address that begins with https://"
     if parts.scheme == "http" and host not in _LOOPBACK and not plain_http:
-        return f"it is http, and whoever is between here and {host} could read it"
+        return f"it is http, and anyone between here and {host} could read it"
     return ""
 
 
@@ -86,7 +86,7 @@ class WebhookChannel:
         if 200 <= status < 300:  # noqa: PLR2004  (the successes of HTTP)
             return
         if status == _TOO_MANY:
-            raise RateLimited(f"{self.host} wants to be told less often", retry_after=retry_after)
+            raise RateLimited(f"{self.host} wants fewer notifications", retry_after=retry_after)
         if status in _PASSING or status >= _SERVER_FAULT:
             raise RemoteUnavailable(f"{self.host} answers {status}", retry_after=retry_after)
         if location:
@@ -135,7 +135,7 @@ def body_of(notice: Notification, at: datetime) -> dict[str, Any]:
 
 
 def _text(notice: Notification) -> str:
-    """All of it as a chat shows it. Nobody who writes a question can call a whole room with it."""
+    """The message as a chat shows it, without mentions that notify a whole channel."""
     lines = (notice.headline, notice.title, notice.question, notice.command)
     message = "\n".join(line for line in lines if line)
     return message.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

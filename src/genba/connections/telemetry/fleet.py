@@ -18,7 +18,7 @@ _MOST = 10_000
 
 
 class FleetTelemetry:
-    """Hears the events of a fleet. What goes wrong here is nobody's trouble."""
+    """Records the events of a fleet. Its own failures stop nothing."""
 
     def __init__(self, telemetry: Telemetry, picture: Callable[[], FleetView]) -> None:
         self.telemetry = telemetry

@@ -17,7 +17,7 @@ from opentelemetry.util.types import AttributeValue
 from genba.connections.telemetry import words
 from genba.connections.telemetry.ids import first_span_of, trace_of
 from genba.connections.telemetry.sending import Telemetry
-from genba.domain import events as told
+from genba.domain import events
 from genba.domain.sessions.evidence import CheckResult, CheckStatus
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.sessions.replies import Usage
@@ -29,7 +29,7 @@ Attributes = dict[str, AttributeValue]
 
 
 class RunTelemetry:
-    """Hears the events of one run in this process. What goes wrong here is nobody's trouble."""
+    """Records the events of one session in this process. Its own failures stop nothing."""
 
     def __init__(self, telemetry: Telemetry, run: str, content: bool = False) -> None:
         self.telemetry = telemetry
@@ -44,17 +44,17 @@ class RunTelemetry:
         self._chat: Span | None = None
         self._asked = 0
         self._tool: Span | None = None
-        self._goals: list[told.GoalChecked] = []
+        self._goals: list[events.GoalChecked] = []
         self._planned: dict[str, int] = {}
         self._usage = Usage()
         self._last = 0
 
-    def __call__(self, event: told.Event) -> None:
+    def __call__(self, event: events.Event) -> None:
         if self.broken:
             return
         try:
             self._last = _nanoseconds(event.time)
-            self._hear(event, self._last)
+            self._record(event, self._last)
         except Exception as error:  # noqa: BLE001  (telemetry never hurts a run)
             self.broken = type(error).__name__
 
@@ -69,32 +69,32 @@ class RunTelemetry:
             self._part.set_status(Status(StatusCode.ERROR, "cut off"))
             self._close(self._last)
 
-    def _hear(self, event: told.Event, at: int) -> None:
+    def _record(self, event: events.Event, at: int) -> None:
         match event:
-            case told.RunStarted():
+            case events.RunStarted():
                 self._begin(event, event.agent, event.issue, at, first=True)
-            case told.RunResumed():
+            case events.RunResumed():
                 self._begin(event.started, event.agent, event.issue, at, first=False)
-            case told.IterationStarted():
+            case events.IterationStarted():
                 self._step_began(event, at)
-            case told.ToolUsed():
+            case events.ToolUsed():
                 self._tool_used(event, at)
-            case told.ReplyReceived() | told.AskRetried() | told.ReplyRefused():
+            case events.ReplyReceived() | events.AskRetried() | events.ReplyRefused():
                 self._answered(event, at)
-            case told.IterationFinished():
+            case events.IterationFinished():
                 self._step_ended(event, at)
-            case told.CheckFinished(result=result):
+            case events.CheckFinished(result=result):
                 self._checked(f"check {result.name}", result, self._iteration or self._part, at)
-            case told.GoalChecked():
+            case events.GoalChecked():
                 self._goals.append(event)
-            case told.VerificationFinished():
+            case events.VerificationFinished():
                 self._verified(event, at)
-            case told.EffectPlanned() | told.EffectDone() | told.MergeFinished():
+            case events.EffectPlanned() | events.EffectDone() | events.MergeFinished():
                 self._delivered(event, at)
-            case told.RunEnded():
+            case events.RunEnded():
                 self._ended(event, at)
 
-    def _begin(self, started: told.RunStarted | None, agent: str, issue: int | None, at: int, first: bool) -> None:
+    def _begin(self, started: events.RunStarted | None, agent: str, issue: int | None, at: int, first: bool) -> None:
         self._close(at)
         adapter, model = (started.adapter, started.model) if started is not None else ("", "")
         if started is not None or not self._about:
@@ -121,7 +121,7 @@ class RunTelemetry:
             self._part = self._span(name, first_part_of(self.telemetry, self.run, name), at, about)
         self._began, self._usage = at, Usage()
 
-    def _step_began(self, event: told.IterationStarted, at: int) -> None:
+    def _step_began(self, event: events.IterationStarted, at: int) -> None:
         self._close_iteration(at)
         about: Attributes = {"genba.step": event.step or "", "genba.iteration": event.iteration or 0}
         self._iteration = self._span(f"step {event.step}", self._part, at, about)
@@ -137,7 +137,7 @@ class RunTelemetry:
         self._chat = self._span(name, self._iteration or self._part, at, about, SpanKind.CLIENT)
         self._asked = at
 
-    def _tool_used(self, event: told.ToolUsed, at: int) -> None:
+    def _tool_used(self, event: events.ToolUsed, at: int) -> None:
         self._close_tool(at)
         about: Attributes = {words.OPERATION: words.EXECUTE_TOOL, words.TOOL: event.tool}
         if self.content and event.target:
@@ -145,21 +145,21 @@ class RunTelemetry:
         parent = self._chat or self._iteration or self._part
         self._tool = self._span(f"{words.EXECUTE_TOOL} {event.tool}", parent, at, about)
 
-    def _answered(self, event: told.ReplyReceived | told.AskRetried | told.ReplyRefused, at: int) -> None:
+    def _answered(self, event: events.ReplyReceived | events.AskRetried | events.ReplyRefused, at: int) -> None:
         self._close_tool(at)
         match event:
-            case told.AskRetried() if self._chat is not None:
+            case events.AskRetried() if self._chat is not None:
                 waits: Attributes = {"genba.attempt": event.attempt, "genba.wait_seconds": event.wait_seconds}
                 self._chat.add_event("retry", waits, at)
-            case told.ReplyRefused():
+            case events.ReplyRefused():
                 if self._iteration is not None:
                     self._iteration.add_event("reply refused", {"genba.attempt": event.attempt}, at)
                 if event.again and self._chat is None:
                     self._ask(str(self._about.get(words.MODEL, "")), "", at)
-            case told.ReplyReceived() if self._chat is not None:
+            case events.ReplyReceived() if self._chat is not None:
                 self._replied(event, self._chat, at)
 
-    def _replied(self, event: told.ReplyReceived, chat: Span, at: int) -> None:
+    def _replied(self, event: events.ReplyReceived, chat: Span, at: int) -> None:
         usage = event.usage
         chat.set_attributes({words.INPUT_TOKENS: usage.input_tokens, words.OUTPUT_TOKENS: usage.output_tokens})
         if self.content:
@@ -177,7 +177,7 @@ class RunTelemetry:
         if usage.cost_usd:
             measured.cost.add(usage.cost_usd, about)
 
-    def _step_ended(self, event: told.IterationFinished, at: int) -> None:
+    def _step_ended(self, event: events.IterationFinished, at: int) -> None:
         if self._iteration is not None:
             self._iteration.set_attributes(
                 {
@@ -195,7 +195,7 @@ class RunTelemetry:
             span.set_attribute(words.ERROR_TYPE, str(result.status))
         span.end(at)
 
-    def _verified(self, event: told.VerificationFinished, at: int) -> None:
+    def _verified(self, event: events.VerificationFinished, at: int) -> None:
         about: Attributes = {
             "genba.verdict": event.status,
             "genba.rejection": event.reason if event.status == "rejected" else "",
@@ -213,18 +213,18 @@ class RunTelemetry:
             1, {"genba.verdict": event.status, words.AGENT: self._about.get(words.AGENT, "")}
         )
 
-    def _delivered(self, event: told.EffectPlanned | told.EffectDone | told.MergeFinished, at: int) -> None:
+    def _delivered(self, event: events.EffectPlanned | events.EffectDone | events.MergeFinished, at: int) -> None:
         match event:
-            case told.EffectPlanned(effect=effect):
+            case events.EffectPlanned(effect=effect):
                 self._planned[effect] = at
-            case told.EffectDone(effect=effect):
+            case events.EffectDone(effect=effect):
                 self._span(f"effect {effect}", self._part, self._planned.pop(effect, at)).end(at)
-            case told.MergeFinished():
+            case events.MergeFinished():
                 about: Attributes = {"genba.merge.status": str(event.status), "genba.commit": event.commit}
                 self._span("merge", self._part, self._planned.pop("merge", at), about).end(at)
                 self.telemetry.merges.add(1, {"genba.merge.status": str(event.status)})
 
-    def _ended(self, event: told.RunEnded, at: int) -> None:
+    def _ended(self, event: events.RunEnded, at: int) -> None:
         agent = self._about.get(words.AGENT, "")
         if self._part is not None:
             self._part.set_attributes(

@@ -23,7 +23,7 @@ from genba.domain.problems import Problem
 
 _SCOPE = "genba"
 _LAST_SECONDS = 10.0
-"""How long whoever leaves waits for a collector."""
+"""How long a process that ends waits for the collector."""
 _TALKATIVE = ("opentelemetry", "urllib3")
 _ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 _PROTOCOL = "OTEL_EXPORTER_OTLP_PROTOCOL"
@@ -49,7 +49,7 @@ class Telemetry:
         self.tracer = self._traces.get_tracer(_SCOPE, __version__)
         self.meter = self._metrics.get_meter(_SCOPE, __version__)
         self.complaints = _Complaints()
-        for name in _TALKATIVE:  # they would write into the middle of what somebody watches
+        for name in _TALKATIVE:  # they would write into the output of the command
             logger = logging.getLogger(name)
             logger.addHandler(self.complaints)
             logger.propagate = False
@@ -58,8 +58,8 @@ class Telemetry:
     def _instruments(self) -> None:
         meter = self.meter
 
-        def seconds(name: str, told: str, bounds: tuple[float, ...] = _LONG) -> Any:
-            return meter.create_histogram(name, "s", told, explicit_bucket_boundaries_advisory=bounds)
+        def seconds(name: str, description: str, bounds: tuple[float, ...] = _LONG) -> Any:
+            return meter.create_histogram(name, "s", description, explicit_bucket_boundaries_advisory=bounds)
 
         self.token_usage = meter.create_histogram(
             "gen_ai.client.token.usage",
@@ -77,11 +77,11 @@ class Telemetry:
         self.queue_wait = seconds("genba.merge_queue.wait", "From the queue to what came of it.")
         self.fleet_events = meter.create_counter("genba.fleet.events", "{event}", "What happened in a fleet.")
 
-    def gauge(self, name: str, unit: str, told: str, reading: Reading) -> None:
+    def gauge(self, name: str, unit: str, description: str, reading: Reading) -> None:
         def observed(_options: CallbackOptions) -> list[Observation]:
             return [Observation(value, attributes) for value, attributes in reading()]
 
-        self.meter.create_observable_gauge(name, [observed], unit, told)
+        self.meter.create_observable_gauge(name, [observed], unit, description)
 
     def close(self) -> str:
         """Send what is left, for a little while; what went wrong since it was opened, in a sentence."""
@@ -168,5 +168,5 @@ def _resource() -> Resource:
     return named.merge(Resource(own))
 
 
-def _wrong(variable: str, told: str, hint: str) -> ConfigurationError:
-    return ConfigurationError((Problem("environment", variable, told, hint),), hint=hint)
+def _wrong(variable: str, description: str, hint: str) -> ConfigurationError:
+    return ConfigurationError((Problem("environment", variable, description, hint),), hint=hint)

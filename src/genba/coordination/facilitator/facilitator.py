@@ -1,7 +1,7 @@
 """The facilitator: it looks at the field, says how each issue stands, and what to do next.
 
-Law: it decides nothing and does none of the work. All that it is given are eyes and its place on the blackboard: it
-cannot start an agent, close an issue, touch a branch, run a test or merge. What it says goes out by the outbox.
+It only reads the repository and writes its own rows of the blackboard: it cannot start an agent, close an issue, touch
+a branch, run a test or merge. Its comments go out by the outbox.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from typing import Protocol
 import msgspec
 
 from genba import __version__
-from genba.blackboard.triage.triage_board import ENDED, Ended, FieldBoard, Ground, Keeps, Kept, SessionSeen
+from genba.blackboard.triage.triage_board import ENDED, BoardRecords, Ended, FieldBoard, Keeps, Kept, SessionSeen
 from genba.coordination.facilitator.issue_facts import (
     Reverts,
     ScanInputs,
@@ -25,17 +25,17 @@ from genba.coordination.facilitator.issue_facts import (
     named_elsewhere,
     names_now,
     names_of,
+    recorded_facts,
     requests_of,
     rests,
     settled,
     stamps_of,
     together,
-    told_of,
 )
 from genba.domain.decoding import reader
 from genba.domain.errors import StateConflictError
 from genba.domain.facilitation import (
-    AgentOnOffer,
+    AvailableAgent,
     CompletionCondition,
     FacilitateAction,
     FieldReport,
@@ -51,9 +51,9 @@ from genba.judgement.triage.assessment import assess_all
 from genba.judgement.triage.dependency_cycles import needed_by, those_behind
 from genba.judgement.triage.freshness import Ages, Clock
 from genba.judgement.triage.health import health_of
-from genba.judgement.triage.maintenance import Keeping, Known, Said, actions, digest_of
-from genba.judgement.triage.orphaned_work import stranded
-from genba.judgement.triage.recommendations import Recommender, Surroundings
+from genba.judgement.triage.maintenance import Keeping, Known, Posted, actions, digest_of
+from genba.judgement.triage.orphaned_work import orphaned
+from genba.judgement.triage.recommendations import Recommender, TriageContext
 from genba.judgement.triage.suggestions import reviewer_on_offer
 
 _position = reader(ScanPosition)
@@ -61,7 +61,7 @@ _COMMENTS = ("comment", "update")
 _GIT, _GIT_BEFORE = "git", "git:2"
 """The place that git was read to, and the one that another version kept, in another form."""
 _FORM = f"6 {__version__}"
-"""The form in which things are kept, and the version that judges: where another one did, all is read anew."""
+"""The form in which things are kept, and the version that judges: after another version, everything is read again."""
 
 
 class Journals(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +74,7 @@ class Journals(msgspec.Struct, frozen=True, kw_only=True):
 class Discovered(msgspec.Struct, frozen=True, kw_only=True):
     """The agents of the project."""
 
-    agents: tuple[AgentOnOffer, ...] = ()
+    agents: tuple[AvailableAgent, ...] = ()
     broken: dict[str, str] = {}
 
 
@@ -125,7 +125,7 @@ class FacilitationMode(msgspec.Struct, frozen=True, kw_only=True):
     repository: str = ""
     """owner/name, where the issues live on GitHub."""
     worker: str = ""
-    """Who works on issues where nobody is named."""
+    """The agent that works on issues without an assignee."""
     reviewer: str = "reviewer"
     """The agent that reviews."""
     everything: bool = True
@@ -172,9 +172,9 @@ class Look:
 class _Grasp(msgspec.Struct, kw_only=True):
     """What one look saw."""
 
-    ground: Ground
-    sight: ScanInputs
-    told: dict[int, IssueFacts]
+    records: BoardRecords
+    inputs: ScanInputs
+    recorded: dict[int, IssueFacts]
     """What the tracker and the blackboard say."""
     facts: dict[int, IssueFacts]
     ended: frozenset[int]
@@ -182,7 +182,7 @@ class _Grasp(msgspec.Struct, kw_only=True):
     judged_by: dict[int, str] = {}
     """By issue: what it is judged by now."""
     judged: dict[int, IssueAssessment] = {}
-    anew: set[int] = set()
+    judged_again: set[int] = set()
     """Those that were judged at this look."""
     conditions: Mapping[int, tuple[CompletionCondition, ...]] = {}
     """By issue that is in progress: what completes it."""
@@ -191,14 +191,14 @@ class _Grasp(msgspec.Struct, kw_only=True):
 
 
 class Facilitator:
-    """Looks, judges, proposes, recommends; and says what it proposes where it is told to."""
+    """Assesses issues, proposes actions and recommends commands; applies its actions on request."""
 
     def __init__(
-        self, board: FieldBoard, eyes: RepositoryReader, manner: FacilitationMode, now: Callable[[], str]
+        self, board: FieldBoard, repository: RepositoryReader, settings: FacilitationMode, now: Callable[[], str]
     ) -> None:
         self.board = board
-        self.eyes = eyes
-        self.manner = manner
+        self.repository = repository
+        self.settings = settings
         self.now = now
 
     async def look(self, scope: Scope = Scope(), notes: tuple[str, ...] = ()) -> Look:  # noqa: B008  (a frozen value)
@@ -214,7 +214,7 @@ class Facilitator:
     async def _looked(self, scope: Scope, notes: tuple[str, ...]) -> Look:
         positions, branches = await asyncio.to_thread(self.board.before)
         last = None if scope.whole else _last(positions)
-        discovering = asyncio.create_task(asyncio.to_thread(self.eyes.discover))
+        discovering = asyncio.create_task(asyncio.to_thread(self.repository.discover))
         try:
             grasp = await self._grasp(scope, positions, branches, last)
             await self._judge(grasp, now := self.now())
@@ -227,18 +227,18 @@ class Facilitator:
             report, shown, moves = await asyncio.to_thread(self._reported, grasp, discovered, now, scope)
         finally:
             kept = await keeping
-        lines = (*_told_to(grasp.ground), *_silent(report))
+        lines = (*_project_warnings(grasp.records), *_silent(report))
         resting = report.resting
-        report = msgspec.structs.replace(report, notes=(*lines, *notes, *grasp.sight.scanned.notes, *kept))
+        report = msgspec.structs.replace(report, notes=(*lines, *notes, *grasp.inputs.scanned.notes, *kept))
         return Look(report, shown, moves, lambda: self._as_kept(resting, now))
 
     def _reported(
         self, grasp: _Grasp, discovered: Discovered, now: str, scope: Scope
     ) -> tuple[FieldReport, dict[int, IssueFacts], Recommender]:
         """The report, the facts of all issues that were asked for, and the next command of each."""
-        ground, ended, ends = grasp.ground, grasp.ended, grasp.ground.ends
-        whole = {number: each for number, each in grasp.facts.items() if self._is_in_field(each, ground)}
-        shown = {number: each for number, each in whole.items() if self._is_asked_for(each, ground, scope)}
+        records, ended, ends = grasp.records, grasp.ended, grasp.records.ends
+        whole = {number: each for number, each in grasp.facts.items() if self._is_in_field(each, records)}
+        shown = {number: each for number, each in whole.items() if self._is_asked_for(each, records, scope)}
         field = {number: each for number, each in whole.items() if number not in ended} if ended else whole
         judged = {number: grasp.judged[number] for number in field}
         agents = tuple(_with_past(agent, *ends.get(agent.name, (0, 0))) for agent in discovered.agents)
@@ -246,13 +246,13 @@ class Facilitator:
         around = msgspec.structs.replace(self._around(scope, len(resting), agents), today=now[:10])
         moves = Recommender(judged, field, agents, around, [n for n in shown if n in field])
         known = Known(conditions=grasp.conditions, command_for=moves.for_comment)
-        report = self._report(ground, moves, known, agents, resting, now)
+        report = self._report(records, moves, known, agents, resting, now)
         return msgspec.structs.replace(report, broken=discovered.broken), shown, moves
 
     async def apply(self, look: Look, words: Mapping[tuple[str, int], str] = MappingProxyType({})) -> FieldReport:
-        """Say what was proposed. Whoever dies in between leaves the rest to the next look, and nothing twice.
+        """Apply the proposed actions. A pass that dies leaves the rest to the next one, and nothing twice.
 
-        `words` by action and issue are better ones for the same; what counts as said is what was to be said.
+        `words` replaces the text of an action of an issue; the digest is that of the original text.
         """
         by_issue: dict[int, list[FacilitateAction]] = {}
         for action in look.brief.actions:
@@ -262,11 +262,11 @@ class Facilitator:
         for issue, wanted in by_issue.items():
             kept = known.get(issue)
             lines = [digest_of(action.body) for action in wanted if action.action in _COMMENTS]
-            digest = lines[-1] if lines else (kept.said if kept is not None else "")
+            digest = lines[-1] if lines else (kept.posted if kept is not None else "")
             spoken = [msgspec.structs.replace(each, body=words.get((each.action, issue), each.body)) for each in wanted]
             await asyncio.to_thread(self.board.say, issue, spoken, states[issue], digest)
         report = msgspec.structs.replace(look.brief, applied=True)
-        if len(look.brief.actions) < self.manner.keeping.most_actions:
+        if len(look.brief.actions) < self.settings.keeping.most_actions:
             return msgspec.structs.replace(report, incomplete=tuple(_incomplete(report, waiting=0)))
         return msgspec.structs.replace(report, incomplete=(*_incomplete(report, waiting=0), _REST))
 
@@ -276,179 +276,179 @@ class Facilitator:
         """The facts of the field; of its issues on the base as yet only what is new."""
         whole = last is None or bool(scope.label or scope.board or scope.numbers is not None)
         scanning = asyncio.create_task(self._scan(last))
-        ground = result = None
+        records = result = None
         try:
-            dirty, horizon = await self.eyes.around(branches)
-            journals = await asyncio.to_thread(self.eyes.journals, positions.get("journals", ""))
+            dirty, horizon = await self.repository.around(branches)
+            journals = await asyncio.to_thread(self.repository.journals, positions.get("journals", ""))
             if whole:
-                ground = await asyncio.to_thread(self.board.read)
-            if ground is not None and last is None:  # git takes its time meanwhile
-                result = await asyncio.to_thread(told_of, ground, (), self.manner.stages)
+                records = await asyncio.to_thread(self.board.read)
+            if records is not None and last is None:  # git takes its time meanwhile
+                result = await asyncio.to_thread(recorded_facts, records, (), self.settings.stages)
         finally:
             scanned = await scanning
-        if ground is None:
-            named = None if scanned.anew else {*scanned.on_base, *scanned.off_base, *scanned.branches, *journals.runs}
-            ground = await asyncio.to_thread(self.board.read, named, dirty)
-        sight = ScanInputs(
+        if records is None:
+            named = None if scanned.full else {*scanned.on_base, *scanned.off_base, *scanned.branches, *journals.runs}
+            records = await asyncio.to_thread(self.board.read, named, dirty)
+        inputs = ScanInputs(
             scanned=scanned,
-            reverts=Reverts.read(ground.positions.get("reverts", ""), scanned),
-            alive=self.eyes.alive,
+            reverts=Reverts.read(records.positions.get("reverts", ""), scanned),
+            alive=self.repository.alive,
             horizon=horizon,
             dirty=dirty,
             runs=journals.runs,
             journals=journals.position,
             board=scope.board,
-            repository=self.manner.repository,
+            repository=self.settings.repository,
         )
-        stamps = stamps_of(ground)
-        ended = settled(ground, sight, stamps)
-        result = result if result is not None else told_of(ground, ended, self.manner.stages)
-        on_base = together(scanned) if scanned.anew else {}
-        sight = await self._with_sessions(ground, sight, on_base)
-        facts = facts_of(ground, result, on_base, sight, ended)
-        return _Grasp(ground=ground, sight=sight, told=result, facts=facts, ended=ended, stamps=stamps)
+        stamps = stamps_of(records)
+        ended = settled(records, inputs, stamps)
+        result = result if result is not None else recorded_facts(records, ended, self.settings.stages)
+        on_base = together(scanned) if scanned.full else {}
+        inputs = await self._with_sessions(records, inputs, on_base)
+        facts = facts_of(records, result, on_base, inputs, ended)
+        return _Grasp(records=records, inputs=inputs, recorded=result, facts=facts, ended=ended, stamps=stamps)
 
     async def _with_sessions(
-        self, ground: Ground, sight: ScanInputs, on_base: Mapping[int, list[SeenCommit]]
+        self, records: BoardRecords, inputs: ScanInputs, on_base: Mapping[int, list[SeenCommit]]
     ) -> ScanInputs:
         """With the tasks of the sessions that git names in work on others. Only those are asked for."""
-        names = named_elsewhere(ground, sight.scanned, on_base) - sight.tasks_of.keys()
+        names = named_elsewhere(records, inputs.scanned, on_base) - inputs.tasks_of.keys()
         if not names:
-            return sight
-        return sight._replace(tasks_of={**sight.tasks_of, **await asyncio.to_thread(self.board.tasks_of, names)})
+            return inputs
+        return inputs._replace(tasks_of={**inputs.tasks_of, **await asyncio.to_thread(self.board.tasks_of, names)})
 
     async def _scan(self, last: ScanPosition | None) -> Scanned:
-        """What git shows. Where work was taken back, everything: who is concerned nobody knows before."""
-        scanned = await self.eyes.scan(last)
-        if not scanned.anew and (scanned.reverts or scanned.reverted_requests):
-            return await self.eyes.scan(None)
+        """What git shows. After a revert everything is read: any issue may be concerned."""
+        scanned = await self.repository.scan(last)
+        if not scanned.full and (scanned.reverts or scanned.reverted_requests):
+            return await self.repository.scan(None)
         return scanned
 
     async def _judge(self, grasp: _Grasp, now: str) -> None:
         """Judge what may have changed, with all that it depends on. What is as it was only grows older."""
-        ground, sight, facts = grasp.ground, grasp.sight, grasp.facts
-        ages = Ages(active_hours=self.manner.active_hours, stale_days=self.manner.stale_days)
-        if sight.scanned.anew:
-            grasp.names = names_now({}, sight.scanned)
-            before = {number: was for number, kept in ground.kept.items() if (was := kept.assessment) is not None}
-            grasp.anew = set(facts)
-            grasp.judged = assess_all(facts, now, before, base=sight.scanned.position.base, ages=ages)
+        records, inputs, facts = grasp.records, grasp.inputs, grasp.facts
+        ages = Ages(active_hours=self.settings.active_hours, stale_days=self.settings.stale_days)
+        if inputs.scanned.full:
+            grasp.names = names_now({}, inputs.scanned)
+            before = {number: was for number, kept in records.kept.items() if (was := kept.assessment) is not None}
+            grasp.judged_again = set(facts)
+            grasp.judged = assess_all(facts, now, before, base=inputs.scanned.position.base, ages=ages)
             return
-        grasp.judged_by = {n: judged_by(each, ground, sight) for n, each in facts.items() if n not in grasp.ended}
-        moved = moved_in(ground, sight, facts, grasp.judged_by)
-        gone = [number for number in ground.kept if number not in facts]
+        grasp.judged_by = {n: judged_by(each, records, inputs) for n, each in facts.items() if n not in grasp.ended}
+        moved = moved_in(records, inputs, facts, grasp.judged_by)
+        gone = [number for number in records.kept if number not in facts]
         concerned = those_behind(facts, {*moved, *gone}) - grasp.ended
         before, clock = {}, Clock(now, ages)
         for number in grasp.judged_by:
-            was = ground.kept[number].assessment if number in ground.kept else None
+            was = records.kept[number].assessment if number in records.kept else None
             if was is None:
                 concerned |= those_behind(facts, {number})
             else:
                 before[number] = was
                 grasp.judged[number] = _aged(was, clock)
         part = needed_by(facts, concerned)
-        wanted = {*part, *requests_of(facts, part), *sight.scanned.on_base, *sight.scanned.of_requests} - grasp.ended
+        wanted = {*part, *requests_of(facts, part), *inputs.scanned.on_base, *inputs.scanned.of_requests} - grasp.ended
         names = await asyncio.to_thread(self.board.commits, wanted) if wanted else {}
-        grasp.names, grasp.anew = names_now(names, sight.scanned), concerned
+        grasp.names, grasp.judged_again = names_now(names, inputs.scanned), concerned
         if concerned:
-            on_base = together(sight.scanned, await self.eyes.commits(names_of(names, but=sight.scanned)))
-            bare = {number: grasp.told[number] for number in part}
-            sight = await self._with_sessions(ground, sight, on_base)
-            facts.update(facts_of(ground, bare, on_base, sight, grasp.ended))
+            on_base = together(inputs.scanned, await self.repository.commits(names_of(names, but=inputs.scanned)))
+            bare = {number: grasp.recorded[number] for number in part}
+            inputs = await self._with_sessions(records, inputs, on_base)
+            facts.update(facts_of(records, bare, on_base, inputs, grasp.ended))
             part_of_it = {number: facts[number] for number in part}
-            judged = assess_all(part_of_it, now, before, base=sight.scanned.position.base, ages=ages)
+            judged = assess_all(part_of_it, now, before, base=inputs.scanned.position.base, ages=ages)
             grasp.judged.update((number, judged[number]) for number in concerned)
         grasp.judged = {number: grasp.judged[number] for number in grasp.judged_by}
 
     async def _conditions(self, grasp: _Grasp, scope: Scope) -> Mapping[int, tuple[CompletionCondition, ...]]:
-        """What completes the issues in progress about which something may be said."""
+        """The completion conditions of issues in progress whose comment may change."""
         begun = [number for number, each in grasp.judged.items() if each.state is IssueState.IN_PROGRESS]
         facts = [grasp.facts[number] for number in begun]
         wanted = [
             each.number
             for each in facts
-            if self._is_asked_for(each, grasp.ground, scope) and not any(session.alive for session in each.sessions)
+            if self._is_asked_for(each, grasp.records, scope) and not any(session.alive for session in each.sessions)
         ]
-        return await self.eyes.conditions(wanted) if wanted else {}
+        return await self.repository.conditions(wanted) if wanted else {}
 
     def _keep(self, grasp: _Grasp) -> tuple[str, ...]:
-        """Write down what is new. Where nobody may write, the look is as good, and only the next one is no quicker."""
-        ground, sight = grasp.ground, grasp.sight
+        """Write down what is new. On a read-only database the report is the same, and the next pass is no quicker."""
+        records, inputs = grasp.records, grasp.inputs
         changed: dict[int, tuple[str, IssueAssessment]] = {}
         moving: set[int] = set()
         for number, judged in grasp.judged.items():
-            kept = ground.kept.get(number)
+            kept = records.kept.get(number)
             stamp = self._stamp(number, grasp)
             if stamp != grasp.stamps.get(number):
                 moving.add(number)
-            if kept is None or kept.stamp != stamp or (number in grasp.anew and not _is_same(judged, kept)):
+            if kept is None or kept.stamp != stamp or (number in grasp.judged_again and not _is_same(judged, kept)):
                 changed[number] = (stamp, judged)
         positions = {
-            _GIT: msgspec.json.encode(msgspec.structs.replace(sight.scanned.position, form=_FORM)).decode(),
+            _GIT: msgspec.json.encode(msgspec.structs.replace(inputs.scanned.position, form=_FORM)).decode(),
             _GIT_BEFORE: "",
-            "reverts": sight.reverts.written() if sight.reverts else "",
-            "event": str(ground.newest_event),
-            "journals": sight.journals,
+            "reverts": inputs.reverts.written() if inputs.reverts else "",
+            "event": str(records.newest_event),
+            "journals": inputs.journals,
         }
-        moved = {name: message for name, message in positions.items() if ground.positions.get(name, "") != message}
-        ended = _ended_now(ground, moving)
-        if changed or ground.positions.get(ENDED, "") != ended:  # whoever saw more meanwhile has to look again
+        moved = {name: message for name, message in positions.items() if records.positions.get(name, "") != message}
+        ended = _ended_now(records, moving)
+        if changed or records.positions.get(ENDED, "") != ended:  # a pass that saw more meanwhile has to look again
             moved[ENDED] = ended
-        gone = tuple(number for number in ground.kept if number not in grasp.facts)
-        names, anew = grasp.names, sight.scanned.anew
-        if not (changed or moved or gone or anew or names):
+        gone = tuple(number for number in records.kept if number not in grasp.facts)
+        names, full = grasp.names, inputs.scanned.full
+        if not (changed or moved or gone or full or names):
             return ()
         try:
-            self.board.keep(Keeps(assessments=changed, commits=names, positions=moved, anew=anew, gone=gone))
+            self.board.keep(Keeps(assessments=changed, commits=names, positions=moved, full=full, gone=gone))
         except StateConflictError as error:
             return (f"what was seen cannot be kept: {error.message}",)
         return ()
 
     def _stamp(self, number: int, grasp: _Grasp) -> str:
-        """What an issue was judged by; where it rests, what changes when somebody touches it."""
+        """What an issue was judged by; where it rests, what changes with it."""
         facts, judged = grasp.facts[number], grasp.judged[number]
-        if rests(facts, judged, grasp.sight) and (touched := grasp.stamps.get(number, "")):
-            kept = grasp.ground.kept.get(number)
-            values = {number: _said(kept)} if kept is not None and kept.said else {}
-            if not values or not actions({number: judged}, {number: facts}, values, self.manner.keeping, Known()):
-                return touched  # of what is closed nothing is said first
-        return grasp.judged_by.get(number) or judged_by(facts, grasp.ground, grasp.sight)
+        if rests(facts, judged, grasp.inputs) and (touched := grasp.stamps.get(number, "")):
+            kept = grasp.records.kept.get(number)
+            values = {number: _posted(kept)} if kept is not None and kept.posted else {}
+            if not values or not actions({number: judged}, {number: facts}, values, self.settings.keeping, Known()):
+                return touched  # no comment begins on a closed issue
+        return grasp.judged_by.get(number) or judged_by(facts, grasp.records, grasp.inputs)
 
     def _resting(self, grasp: _Grasp, scope: Scope) -> tuple[int, ...]:
         """The issues that rest, as far as they were asked for."""
         ended = {each: grasp.facts[each] for each in grasp.ended}
-        in_field = {number for number, each in ended.items() if self._is_in_field(each, grasp.ground)}
-        shown = {number for number in in_field if self._is_asked_for(ended[number], grasp.ground, scope)}
-        return tuple(sorted(shown | grasp.ground.resting))
+        in_field = {number for number, each in ended.items() if self._is_in_field(each, grasp.records)}
+        shown = {number for number in in_field if self._is_asked_for(ended[number], grasp.records, scope)}
+        return tuple(sorted(shown | grasp.records.resting))
 
     def _as_kept(self, numbers: tuple[int, ...], now: str) -> dict[int, IssueAssessment]:
         """Issues that rest, as they were judged, and as fresh as they are now."""
-        clock = Clock(now, Ages(active_hours=self.manner.active_hours, stale_days=self.manner.stale_days))
+        clock = Clock(now, Ages(active_hours=self.settings.active_hours, stale_days=self.settings.stale_days))
         found = ((number, kept.assessment) for number, kept in self.board.kept(numbers).items())
         return {number: _aged(was, clock) for number, was in found if was is not None}
 
-    def _is_in_field(self, facts: IssueFacts, ground: Ground) -> bool:
-        tracked = ground.issues.get(facts.number)
-        return tracked is None or facts.status is not None or self.manner.everything or tracked[1]
+    def _is_in_field(self, facts: IssueFacts, records: BoardRecords) -> bool:
+        tracked = records.issues.get(facts.number)
+        return tracked is None or facts.status is not None or self.settings.everything or tracked[1]
 
-    def _is_asked_for(self, facts: IssueFacts, ground: Ground, scope: Scope) -> bool:
+    def _is_asked_for(self, facts: IssueFacts, records: BoardRecords, scope: Scope) -> bool:
         if scope.label and scope.label.casefold() not in (label.casefold() for label in facts.labels):
             return False
         if scope.numbers is not None:
             return facts.number in scope.numbers
         if scope.board is not None:
-            tracked = ground.issues.get(facts.number)
+            tracked = records.issues.get(facts.number)
             cards = tracked[2].cards if tracked is not None else ()
             return any(is_board(card.owner, card.project, scope.board) for card in cards)
         return True
 
-    def _around(self, scope: Scope, resting: int, offered: tuple[AgentOnOffer, ...]) -> Surroundings:
+    def _around(self, scope: Scope, resting: int, offered: tuple[AvailableAgent, ...]) -> TriageContext:
         owner, project = scope.board or ("", None)
-        own = self.manner.repository.partition("/")[0]
-        return Surroundings(
-            repository=self.manner.repository,
-            worker=self.manner.worker,
-            reviewer=reviewer_on_offer(self.manner.reviewer, offered),
+        own = self.settings.repository.partition("/")[0]
+        return TriageContext(
+            repository=self.settings.repository,
+            worker=self.settings.worker,
+            reviewer=reviewer_on_offer(self.settings.reviewer, offered),
             label=scope.label,
             project=project,
             project_owner=owner if owner.casefold() != own.casefold() else "",
@@ -458,37 +458,37 @@ class Facilitator:
 
     def _report(
         self,
-        ground: Ground,
+        records: BoardRecords,
         moves: Recommender,
         known: Known,
-        agents: tuple[AgentOnOffer, ...],
+        agents: tuple[AvailableAgent, ...],
         resting: tuple[int, ...],
         now: str,
     ) -> FieldReport:
         field = {number: moves.field[number] for number in moves.shown}
         assessments = {number: moves.assessments[number] for number in moves.shown}
         recommendation = moves.recommend()
-        values = {number: _said(kept) for number, kept in ground.kept.items() if number in field}
+        values = {number: _posted(kept) for number, kept in records.kept.items() if number in field}
         report = FieldReport(
-            project=self.manner.repository or self.manner.project,
+            project=self.settings.repository or self.settings.project,
             looked_at=now,
             agents=agents,
             assessments=tuple(assessments.values()),
             resting=resting,
-            actions=actions(assessments, field, values, self.manner.keeping, known),
+            actions=actions(assessments, field, values, self.settings.keeping, known),
             recommendation=recommendation,
             health=health_of(assessments, recommendation, moves.around.unread),
-            stranded=stranded(assessments, field, moves.around),
+            orphaned=orphaned(assessments, field, moves.around),
             unread=moves.around.unread,
         )
         return msgspec.structs.replace(report, incomplete=tuple(_incomplete(report, len(report.actions))))
 
 
-_REST = "more is to be said than one look says: genba facilitate --apply"
+_REST = "more comments are due than one pass posts: genba facilitate --apply"
 
 
 def unready(report: FieldReport) -> tuple[str, ...]:
-    """What keeps the field from being ready, besides what is not said yet: a dry run says nothing."""
+    """What keeps the field from being ready, besides comments that are due: a dry run posts none."""
     return tuple(_incomplete(report, waiting=0))
 
 
@@ -516,11 +516,11 @@ def _unknown(assessments: Iterable[IssueAssessment]) -> Iterable[str]:
         yield f"the state of {shown}{' and others' if len(unknown) > 10 else ''} is not known"  # noqa: PLR2004
 
 
-def _told_to(ground: Ground) -> Iterable[str]:
-    """What somebody told the whole project: whoever forgot it would wait for what does not begin."""
-    if ground.stopping:
-        yield "everybody was told to stop: nothing goes on   genba resume"
-    elif ground.paused:
+def _project_warnings(records: BoardRecords) -> Iterable[str]:
+    """Warnings about a paused or stopping project."""
+    if records.stopping:
+        yield "the project is stopping: no session continues   genba resume"
+    elif records.paused:
         yield "the project is paused: nothing new begins   genba resume"
 
 
@@ -529,7 +529,7 @@ def _silent(report: FieldReport) -> Iterable[str]:
     named = {each.agent for each in report.recommendation.suggestions}
     for agent in report.agents:
         if agent.name in named and not agent.answers:
-            yield f"no adapter is chosen for {agent.name}: nobody would answer   genba doctor"
+            yield f"agent {agent.name} has no adapter   genba doctor"
 
 
 def _last(positions: Mapping[str, str]) -> ScanPosition | None:
@@ -541,19 +541,19 @@ def _last(positions: Mapping[str, str]) -> ScanPosition | None:
     return last if last.form == _FORM else None
 
 
-def _ended_now(ground: Ground, moving: Collection[int]) -> str:
+def _ended_now(records: BoardRecords, moving: Collection[int]) -> str:
     """Which of the tasks that ended rest after a look, and which do not."""
-    all_ = sorted({*ground.ended.resting, *ground.ended.moving})
+    all_ = sorted({*records.ended.resting, *records.ended.moving})
     resting, others = [n for n in all_ if n not in moving], [n for n in all_ if n in moving]
-    return msgspec.json.encode(Ended(mark=ground.ended.mark, resting=resting, moving=others)).decode()
+    return msgspec.json.encode(Ended(mark=records.ended.mark, resting=resting, moving=others)).decode()
 
 
-def _with_past(agent: AgentOnOffer, succeeded: int, failed: int) -> AgentOnOffer:
+def _with_past(agent: AvailableAgent, succeeded: int, failed: int) -> AvailableAgent:
     return msgspec.structs.replace(agent, succeeded=succeeded, failed=failed)
 
 
-def _said(kept: Kept) -> Said:
-    return Said(digest=kept.said, state=kept.said_state)
+def _posted(kept: Kept) -> Posted:
+    return Posted(digest=kept.posted, state=kept.posted_state)
 
 
 def _aged(assessment: IssueAssessment, clock: Clock) -> IssueAssessment:

@@ -1,6 +1,6 @@
 """From what git, the blackboard and the copy of the tracker show to the facts of each issue.
 
-Law: nothing is judged here. What was read before is kept; what is not on the base is seen anew at every look.
+Law: nothing is judged here. What was read before is kept; what is not on the base is read again at every pass.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from genba.blackboard.triage.task_facts import Ground, Kept, SessionSeen, TaskSeen
+from genba.blackboard.triage.task_facts import BoardRecords, Kept, SessionSeen, TaskSeen
 from genba.domain.decoding import reader
 from genba.domain.facilitation import (
     How,
@@ -56,7 +56,7 @@ class Reverts:
     @classmethod
     def read(cls, kept: str, found: Scanned) -> "Reverts":
         """What was known before, and what is new."""
-        if not kept or found.anew:
+        if not kept or found.full:
             return cls(found.reverts, found.reverted_requests)
         before = _kept_reverts.decode(kept)
         return cls({**before.commits, **found.reverts}, {**before.requests, **found.reverted_requests})
@@ -157,67 +157,71 @@ def together(*scans: Scanned) -> Mapping[int, list[SeenCommit]]:
     return found
 
 
-def stamps_of(ground: Ground) -> dict[int, str]:
+def stamps_of(records: BoardRecords) -> dict[int, str]:
     """By issue: what changes with whatever the blackboard and the tracker tell of it."""
-    found = {task.number: task.updated_at for task in ground.tasks.values()}
-    for number, (_, _, issue) in ground.issues.items():
+    found = {task.number: task.updated_at for task in records.tasks.values()}
+    for number, (_, _, issue) in records.issues.items():
         found[number] = f"{found.get(number, '')} {issue.updated_at} {issue.state}"
-    for number, requests in _requests(ground).items():
+    for number, requests in _requests(records).items():
         if number in found:
             found[number] += " ".join(f" {each.number} {each.updated_at} {each.state}" for each in requests)
     return found
 
 
-def settled(ground: Ground, sight: ScanInputs, stamps: Mapping[int, str]) -> frozenset[int]:
+def settled(records: BoardRecords, inputs: ScanInputs, stamps: Mapping[int, str]) -> frozenset[int]:
     """Issues that came to rest at an earlier look, and to which nothing has happened since."""
-    scanned = sight.scanned
-    if scanned.anew:
+    scanned = inputs.scanned
+    if scanned.full:
         return frozenset()
-    seen = {*scanned.on_base, *scanned.off_base, *scanned.branches, *sight.runs}
+    seen = {*scanned.on_base, *scanned.off_base, *scanned.branches, *inputs.runs}
     if scanned.of_requests:
-        seen |= {n for n, all_ in _requests(ground).items() if any(each.number in scanned.of_requests for each in all_)}
-    for task, sessions in ground.sessions.items():
-        if task in ground.tasks and any(each.status != "ended" or each.branch in sight.dirty for each in sessions):
-            seen.add(ground.tasks[task].number)
-    for task, at in ground.happened.items():
-        number = ground.tasks[task].number if task in ground.tasks else 0
-        if number in ground.kept and uniform(at) > ground.kept[number].last_at:
+        seen |= {
+            n for n, all_ in _requests(records).items() if any(each.number in scanned.of_requests for each in all_)
+        }
+    for task, sessions in records.sessions.items():
+        if task in records.tasks and any(each.status != "ended" or each.branch in inputs.dirty for each in sessions):
+            seen.add(records.tasks[task].number)
+    for task, at in records.happened.items():
+        number = records.tasks[task].number if task in records.tasks else 0
+        if number in records.kept and uniform(at) > records.kept[number].last_at:
             seen.add(number)
     return frozenset(
         number
-        for number, kept in ground.kept.items()
+        for number, kept in records.kept.items()
         if kept.stamp and number not in seen and kept.stamp == stamps.get(number)
     )
 
 
-def rests(facts: IssueFacts, assessment: IssueAssessment, sight: ScanInputs) -> bool:
-    """Whether nothing will change about an issue before somebody touches it."""
-    if not assessment.closed or assessment.state is not IssueState.DONE or facts.number in sight.runs:
+def rests(facts: IssueFacts, assessment: IssueAssessment, inputs: ScanInputs) -> bool:
+    """Whether an issue stays as it is until it changes on the tracker or the blackboard."""
+    if not assessment.closed or assessment.state is not IssueState.DONE or facts.number in inputs.runs:
         return False
-    if facts.branches or facts.number in sight.scanned.off_base:
+    if facts.branches or facts.number in inputs.scanned.off_base:
         return False
     return all(each.status == "ended" and not each.dirty_tree for each in facts.sessions)
 
 
-def told_of(ground: Ground, but: Collection[int] = (), stages: Stages = MappingProxyType({})) -> dict[int, IssueFacts]:
+def recorded_facts(
+    records: BoardRecords, but: Collection[int] = (), stages: Stages = MappingProxyType({})
+) -> dict[int, IssueFacts]:
     """What the tracker and the blackboard say of every issue, in the order of their numbers.
 
     Of the issues in `but`, only that they ended. `stages` by type of task.
     """
-    by_number = {task.number: task for task in ground.tasks.values()}
+    by_number = {task.number: task for task in records.tasks.values()}
     children: dict[int, list[int]] = {}
-    for task in ground.tasks.values():
-        if task.parent is not None and task.parent in ground.tasks:
+    for task in records.tasks.values():
+        if task.parent is not None and task.parent in records.tasks:
             children.setdefault(task.parent, []).append(task.number)
     found: dict[int, IssueFacts] = {}
-    for number in sorted({*ground.issues, *by_number}):
-        tracked = ground.issues.get(number)
+    for number in sorted({*records.issues, *by_number}):
+        tracked = records.issues.get(number)
         issue = tracked[2] if tracked is not None else None
         task_ = by_number.get(number)
         if number in but:
             found[number] = _ended(number, task_, issue)
             continue
-        facts = _told(number, task_, issue, children, ground)
+        facts = _recorded(number, task_, issue, children, records)
         if task_ is not None and (staged := stages.get(task_.type)):
             facts = msgspec.structs.replace(facts, stage=stage_after(staged, {phase.agent for phase in task_.phases}))
         found[number] = facts
@@ -225,39 +229,39 @@ def told_of(ground: Ground, but: Collection[int] = (), stages: Stages = MappingP
 
 
 def facts_of(
-    ground: Ground,
-    told: Mapping[int, IssueFacts],
+    records: BoardRecords,
+    recorded: Mapping[int, IssueFacts],
     on_base: Mapping[int, list[SeenCommit]],
-    sight: ScanInputs,
+    inputs: ScanInputs,
     but: Collection[int] = (),
 ) -> dict[int, IssueFacts]:
-    """Every issue that was told of, with all that was seen of it besides; some are left as they are."""
-    rows = {task.number: task.id for task in ground.tasks.values()}
-    requests = _requests(ground)
-    known = sight.scanned.anew or not on_base  # what is read again may be the commit of a pull request
-    known = known and not sight.scanned.unread
-    plain = known and not (sight.reverts or sight.horizon or requests or ground.issues or sight.scanned.of_requests)
-    elsewhere = {*sight.scanned.off_base, *sight.scanned.branches, *sight.runs}
+    """Every recorded issue with what git and journals show; some are left as they are."""
+    rows = {task.number: task.id for task in records.tasks.values()}
+    requests = _requests(records)
+    known = inputs.scanned.full or not on_base  # what is read again may be the commit of a pull request
+    known = known and not inputs.scanned.unread
+    plain = known and not (inputs.reverts or inputs.horizon or requests or records.issues or inputs.scanned.of_requests)
+    elsewhere = {*inputs.scanned.off_base, *inputs.scanned.branches, *inputs.runs}
     found: dict[int, IssueFacts] = {}
-    for number, facts in told.items():
+    for number, facts in recorded.items():
         if number in but:
             found[number] = facts
-        elif plain and number not in elsewhere and rows.get(number) not in ground.sessions:
-            commits = own_commits(on_base[number], _owner(facts, None, ground, sight)) if number in on_base else None
+        elif plain and number not in elsewhere and rows.get(number) not in records.sessions:
+            commits = own_commits(on_base[number], _owner(facts, None, records, inputs)) if number in on_base else None
             found[number] = _landed(facts, commits) if commits else facts
         else:
-            found[number] = _facts(facts, rows.get(number), requests.get(number, ()), ground, on_base, sight)
+            found[number] = _facts(facts, rows.get(number), requests.get(number, ()), records, on_base, inputs)
     return found
 
 
-def _owner(facts: IssueFacts, task: int | None, ground: Ground, sight: ScanInputs) -> Owner:
+def _owner(facts: IssueFacts, task: int | None, records: BoardRecords, inputs: ScanInputs) -> Owner:
     """What decides which commits and branches are about an issue: its tracker, its age and its sessions."""
-    sessions = ground.sessions.get(task, ()) if task is not None else ()
-    journals = own_sessions(sight.runs.get(facts.number, []), facts.created_at)
+    sessions = records.sessions.get(task, ()) if task is not None else ()
+    journals = own_sessions(inputs.runs.get(facts.number, []), facts.created_at)
     own = {each.branch for each in sessions} | {each.branch for each in journals}
-    repository = sight.repository if facts.number in ground.issues else ""
+    repository = inputs.repository if facts.number in records.issues else ""
     ours = (
-        texts_are_ours(sight.scanned.remotes, repository) if repository or facts.number not in ground.issues else True
+        texts_are_ours(inputs.scanned.remotes, repository) if repository or facts.number not in records.issues else True
     )
     return Owner(
         number=facts.number,
@@ -266,15 +270,15 @@ def _owner(facts: IssueFacts, task: int | None, ground: Ground, sight: ScanInput
         texts=ours,
         runs=frozenset({each.run for each in sessions} | {each.run for each in journals}),
         branches=frozenset(own - {""}),
-        tasks_of=sight.tasks_of,
+        tasks_of=inputs.tasks_of,
     )
 
 
-def named_elsewhere(ground: Ground, scanned: Scanned, on_base: Mapping[int, list[SeenCommit]]) -> set[str]:
+def named_elsewhere(records: BoardRecords, scanned: Scanned, on_base: Mapping[int, list[SeenCommit]]) -> set[str]:
     """The sessions and branches that git names in work on an issue, and that are none of its own sessions."""
     own: dict[int, set[str]] = {}
-    for row, task in ground.tasks.items():
-        own[task.number] = {name for each in ground.sessions.get(row, ()) for name in (each.run, each.branch)}
+    for row, task in records.tasks.items():
+        own[task.number] = {name for each in records.sessions.get(row, ()) for name in (each.run, each.branch)}
     found: set[str] = set()
     for part in (on_base, scanned.off_base):
         for number, commits in part.items():
@@ -291,27 +295,27 @@ def _landed(facts: IssueFacts, commits: list[SeenCommit]) -> IssueFacts:
     return msgspec.structs.replace(facts, commits=in_order, last_at=max(facts.last_at, in_order[-1].time))
 
 
-def judged_by(facts: IssueFacts, ground: Ground, sight: ScanInputs) -> str:
+def judged_by(facts: IssueFacts, records: BoardRecords, inputs: ScanInputs) -> str:
     """What changes with everything that an issue is judged by, but for its commits on the base."""
-    tracked = ground.issues.get(facts.number)
+    tracked = records.issues.get(facts.number)
     bare = msgspec.structs.replace(
         facts,
         commits=tuple(commit for commit in facts.commits if not commit.on_base),
         last_at="",
         card_status="",
-        missing=(sight.horizon, str(tracked is None or tracked[2].detailed)),
+        missing=(inputs.horizon, str(tracked is None or tracked[2].detailed)),
     )
     return hashlib.blake2b(msgspec.json.encode(bare), digest_size=12).hexdigest()
 
 
 def moved_in(
-    ground: Ground, sight: ScanInputs, facts: Mapping[int, IssueFacts], judged_by: Mapping[int, str]
+    records: BoardRecords, inputs: ScanInputs, facts: Mapping[int, IssueFacts], judged_by: Mapping[int, str]
 ) -> set[int]:
     """Issues of which something is other than at the last look."""
-    scanned = sight.scanned
+    scanned = inputs.scanned
     moved = {number for number in scanned.on_base if number in judged_by}
     for number, stamp in judged_by.items():
-        kept, each = ground.kept.get(number), facts[number]
+        kept, each = records.kept.get(number), facts[number]
         requests = scanned.of_requests and any(one.number in scanned.of_requests for one in each.pull_requests)
         if kept is None or kept.stamp != stamp or each.last_at > kept.last_at or requests:
             moved.add(number)
@@ -333,16 +337,16 @@ def _ended(number: int, task: TaskSeen | None, issue: TrackedIssue | None) -> Is
     return IssueFacts(number=number, title=title, state="closed", state_reason=reason, status=status, labels=labels)
 
 
-def _requests(ground: Ground) -> dict[int, list[TrackedPullRequest]]:
+def _requests(records: BoardRecords) -> dict[int, list[TrackedPullRequest]]:
     """By issue: the pull requests that close it, that people linked to it, or that its task opened."""
     found: dict[int, dict[int, TrackedPullRequest]] = {}
-    by_request = {request.number: request for _, request in ground.requests}
-    for task, request in ground.requests:
-        if task is not None and task in ground.tasks:
-            found.setdefault(ground.tasks[task].number, {})[request.number] = request
+    by_request = {request.number: request for _, request in records.requests}
+    for task, request in records.requests:
+        if task is not None and task in records.tasks:
+            found.setdefault(records.tasks[task].number, {})[request.number] = request
         for number in request.closes:
             found.setdefault(number, {})[request.number] = request
-    for number, (_, _, issue) in ground.issues.items():
+    for number, (_, _, issue) in records.issues.items():
         for linked in issue.pull_requests:
             if linked in by_request:
                 found.setdefault(number, {})[linked] = by_request[linked]
@@ -350,62 +354,62 @@ def _requests(ground: Ground) -> dict[int, list[TrackedPullRequest]]:
 
 
 def _facts(
-    told: IssueFacts,
+    recorded: IssueFacts,
     task: int | None,
     requests: Iterable[TrackedPullRequest],
-    ground: Ground,
+    records: BoardRecords,
     on_base: Mapping[int, list[SeenCommit]],
-    sight: ScanInputs,
+    inputs: ScanInputs,
 ) -> IssueFacts:
-    number = told.number
-    tracked = ground.issues.get(number)
+    number = recorded.number
+    tracked = records.issues.get(number)
     issue = tracked[2] if tracked is not None else None
-    owner = _owner(told, task, ground, sight)
-    commits = _commits(owner, requests, on_base, sight)
-    branches = tuple(own_branches(sight.scanned.branches.get(number, []), owner))
-    sessions = _sessions(task, ground, sight, told)
-    times = [told.last_at, *(branch.time for branch in branches), *(session.last_at for session in sessions)]
+    owner = _owner(recorded, task, records, inputs)
+    commits = _commits(owner, requests, on_base, inputs)
+    branches = tuple(own_branches(inputs.scanned.branches.get(number, []), owner))
+    sessions = _sessions(task, records, inputs, recorded)
+    times = [recorded.last_at, *(branch.time for branch in branches), *(session.last_at for session in sessions)]
     if commits:
         times.append(commits[-1].time)
     if requests:
         times += [uniform(request.updated_at) for request in requests]
         requests = tuple(msgspec.structs.replace(each, merged_at=uniform(each.merged_at)) for each in requests)
     facts = msgspec.structs.replace(
-        told,
+        recorded,
         commits=commits,
         branches=branches,
         pull_requests=tuple(requests),
         sessions=sessions,
         last_at=max(times),
-        card_status=_card(issue, sight.board),
+        card_status=_card(issue, inputs.board),
     )
-    asked = issue is not None or sight.horizon or sight.scanned.unread
-    missing = tuple(_missing(facts, issue, sight)) if asked else ()
+    asked = issue is not None or inputs.horizon or inputs.scanned.unread
+    missing = tuple(_missing(facts, issue, inputs)) if asked else ()
     return msgspec.structs.replace(facts, missing=missing) if missing else facts
 
 
-def _told(
+def _recorded(
     number: int,
     task: TaskSeen | None,
     issue: TrackedIssue | None,
     children: Mapping[int, list[int]],
-    ground: Ground,
+    records: BoardRecords,
 ) -> IssueFacts:
-    """What its tracker and the blackboard say of an issue, and when it was last heard of."""
-    output = _said_of(task, issue, children, ground)
-    kept = ground.kept.get(number)
+    """What its tracker and the blackboard record of an issue, and when it last changed."""
+    output = _facts_of(task, issue, children, records)
+    kept = records.kept.get(number)
     last = max(output["created_at"], output["closed_at"], kept.last_at if kept is not None else "")
-    if task is not None and (happened := ground.happened.get(task.id)):
+    if task is not None and (happened := records.happened.get(task.id)):
         last = max(last, uniform(happened))
     own = _own_labels(output["labels"], kept) if output["labels"] else ()
     return IssueFacts(number=number, last_at=last, own_labels=own, **output)
 
 
-def _said_of(
+def _facts_of(
     task: TaskSeen | None,
     issue: TrackedIssue | None,
     children: Mapping[int, list[int]],
-    ground: Ground,
+    records: BoardRecords,
 ) -> dict[str, Any]:
     if task is None:
         assert issue is not None  # noqa: S101  (a number is that of a task or of an issue)
@@ -422,19 +426,19 @@ def _said_of(
         "updated_at": uniform(task.updated_at),
         "closed_at": uniform(task.updated_at) if ended else "",
         "assignees": (task.assignee,) if task.assignee else (),
-        "dependencies": _numbers(ground, ground.dependencies.get(task.id, ())),
+        "dependencies": _numbers(records, records.dependencies.get(task.id, ())),
         "children": tuple(children.get(task.id, ())),
-        "parent": ground.tasks[task.parent].number if task.parent in ground.tasks else None,
+        "parent": records.tasks[task.parent].number if task.parent in records.tasks else None,
     }
     if issue is not None:
         values = {**values, **_of_issue(issue), "labels": task.labels, "title": task.title}
         values["dependencies"] = tuple(
-            dict.fromkeys((*_numbers(ground, ground.dependencies.get(task.id, ())), *issue.blocked_by))
+            dict.fromkeys((*_numbers(records, records.dependencies.get(task.id, ())), *issue.blocked_by))
         )
         values["children"] = tuple(dict.fromkeys((*issue.sub_issues, *children.get(task.id, ()))))
-    commit, verdict, reason = ground.verdicts.get(task.id, ("", "", ""))
-    question, kind = ground.questions.get(task.id, ("", ""))
-    runs = ground.sessions.get(task.id, ())
+    commit, verdict, reason = records.verdicts.get(task.id, ("", "", ""))
+    question, kind = records.questions.get(task.id, ("", ""))
+    runs = records.sessions.get(task.id, ())
     values |= {
         "type": task.type,
         "assignee": task.assignee,
@@ -445,10 +449,10 @@ def _said_of(
         "blocker_kind": task.blocker_kind,
         "blocker_reason": task.blocker_reason,
         "question": question if kind not in _ELSEWHERE_DECIDED and not ended else "",
-        "reopened_at": max(uniform(ground.reopened.get(task.id, "")), values.get("reopened_at", "")),
+        "reopened_at": max(uniform(records.reopened.get(task.id, "")), values.get("reopened_at", "")),
         "verified": commit if verdict == "done" else "",
         "rejected": reason if verdict == "rejected" else "",
-        "approved": ground.approved.get(task.id, ""),
+        "approved": records.approved.get(task.id, ""),
         "requires_review": task.requires_review,
         "reviewer_type": task.reviewer_type,
         "asks_person": kind == "review",
@@ -477,22 +481,22 @@ def _of_issue(issue: TrackedIssue) -> dict[str, Any]:
     }
 
 
-def _numbers(ground: Ground, rows: Iterable[int]) -> tuple[int, ...]:
-    return tuple(ground.tasks[row].number for row in rows if row in ground.tasks)
+def _numbers(records: BoardRecords, rows: Iterable[int]) -> tuple[int, ...]:
+    return tuple(records.tasks[row].number for row in rows if row in records.tasks)
 
 
 def _commits(
-    owner: Owner, requests: Iterable[TrackedPullRequest], on_base: Mapping[int, list[SeenCommit]], sight: ScanInputs
+    owner: Owner, requests: Iterable[TrackedPullRequest], on_base: Mapping[int, list[SeenCommit]], inputs: ScanInputs
 ) -> tuple[SeenCommit, ...]:
     """Oldest first, each once; what was taken back says by which commit."""
     number = owner.number
     own = own_commits(on_base[number], owner) if number in on_base else []
-    if not requests and not sight.reverts and number not in sight.scanned.off_base:
+    if not requests and not inputs.reverts and number not in inputs.scanned.off_base:
         return _in_order([commit for commit in own if commit.how is not How.PULL_REQUEST])
     found = {commit.sha: commit for commit in own if commit.how is not How.PULL_REQUEST} if own else {}
     gone: dict[str, str] = {}
     for request in requests:
-        by = sight.reverts.of_request(request.number) if sight.reverts else ""
+        by = inputs.reverts.of_request(request.number) if inputs.reverts else ""
         for commit in on_base.get(request.number, ()):
             if commit.how is not How.PULL_REQUEST or owner.is_elsewhere(commit.run):
                 continue
@@ -502,12 +506,12 @@ def _commits(
                     gone[commit.sha] = by
         if by and request.merged_commit in found:
             gone[request.merged_commit] = by
-    if sight.reverts:
+    if inputs.reverts:
         for sha, commit in found.items():
-            by = gone.get(sha) or sight.reverts.of(sha)
+            by = gone.get(sha) or inputs.reverts.of(sha)
             if by:
                 found[sha] = msgspec.structs.replace(commit, reverted_by=by)
-    for commit in own_commits(sight.scanned.off_base.get(number, []), owner):
+    for commit in own_commits(inputs.scanned.off_base.get(number, []), owner):
         found.setdefault(commit.sha, commit)
     return _in_order(list(found.values()))
 
@@ -521,19 +525,21 @@ def _in_order(commits: list[SeenCommit]) -> tuple[SeenCommit, ...]:
 _time_of = attrgetter("time")
 
 
-def _sessions(task: int | None, ground: Ground, sight: ScanInputs, told: IssueFacts) -> tuple[SeenSession, ...]:
-    seen = ground.sessions.get(task, []) if task is not None else []
-    journals = own_sessions(sight.runs.get(told.number, []), told.created_at)
+def _sessions(
+    task: int | None, records: BoardRecords, inputs: ScanInputs, recorded: IssueFacts
+) -> tuple[SeenSession, ...]:
+    seen = records.sessions.get(task, []) if task is not None else []
+    journals = own_sessions(inputs.runs.get(recorded.number, []), recorded.created_at)
     if not seen and not journals:
         return ()
-    found = [_session(each, sight) for each in seen]
+    found = [_session(each, inputs) for each in seen]
     known = {each.run for each in found}
     found += [each for each in journals if each.run not in known]
     return tuple(found)
 
 
-def _session(seen: SessionSeen, sight: ScanInputs) -> SeenSession:
-    alive = seen.status == "running" and sight.alive(seen)
+def _session(seen: SessionSeen, inputs: ScanInputs) -> SeenSession:
+    alive = seen.status == "running" and inputs.alive(seen)
     return SeenSession(
         run=seen.run,
         agent=seen.agent,
@@ -546,13 +552,13 @@ def _session(seen: SessionSeen, sight: ScanInputs) -> SeenSession:
         verified=seen.verified,
         started_at=uniform(seen.started_at),
         last_at=uniform(seen.heartbeat_at),
-        dirty_tree="" if alive or seen.status == "waiting" else sight.dirty.get(seen.branch, ""),
+        dirty_tree="" if alive or seen.status == "waiting" else inputs.dirty.get(seen.branch, ""),
     )
 
 
 def _own_labels(labels: tuple[str, ...], kept: Kept | None) -> tuple[str, ...]:
     """What the facilitator itself has put on an issue, that it called blocked by something else than a label."""
-    if kept is None or kept.said_state != IssueState.BLOCKED:
+    if kept is None or kept.posted_state != IssueState.BLOCKED:
         return ()
     judged = kept.assessment
     if judged is not None and any(blocker.kind == "label" for blocker in judged.blockers):
@@ -571,12 +577,12 @@ def is_board(owner: str, project: int, board: tuple[str, int]) -> bool:
     return project == board[1] and owner.casefold() == board[0].casefold()
 
 
-def _missing(facts: IssueFacts, issue: TrackedIssue | None, sight: ScanInputs) -> Iterable[str]:
+def _missing(facts: IssueFacts, issue: TrackedIssue | None, inputs: ScanInputs) -> Iterable[str]:
     """What would have to be known of it, and is not."""
     if issue is not None and not issue.closed and not issue.detailed and facts.status is not None:
         yield "its comments, dependencies and pull requests were not read yet"
-    if sight.scanned.unread and facts.state == "open":
-        yield f"there is no branch {sight.scanned.position.base}: what has landed is not seen"
+    if inputs.scanned.unread and facts.state == "open":
+        yield f"there is no branch {inputs.scanned.position.base}: what has landed is not seen"
     untouched = not (facts.commits or facts.branches or facts.pull_requests or facts.sessions)
-    if sight.horizon and facts.state == "open" and untouched and facts.created_at < sight.horizon:
-        yield f"the clone is shallow: what was done before {sight.horizon[:10]} is not seen"
+    if inputs.horizon and facts.state == "open" and untouched and facts.created_at < inputs.horizon:
+        yield f"the clone is shallow: what was done before {inputs.horizon[:10]} is not seen"

@@ -34,7 +34,7 @@ ORDER BY number DESC LIMIT 1
 """)
 _STATE = Statement("SELECT state FROM pull_requests WHERE project_id = :project AND number = :number")
 _SHORT_WAIT = 5.0
-"""Seconds for which nobody minds that nothing is said."""
+"""Seconds of waiting without a message."""
 _PATIENCE = 900.0
 
 _pull_request = reader(TrackedPullRequest)
@@ -85,7 +85,7 @@ class OutboxForge:
         raise _not_opened(request.branch, entry, in_the_way, result)
 
     async def _send(self, entry: OutboxEntry) -> SendResult:
-        """Send it, and say so before somebody waits for long."""
+        """Send it, and report a long wait before it begins."""
         result = await self.sender.send(self.patience, key=entry.key, longest_wait=_SHORT_WAIT)
         if not result.until or not result.left:
             return result
@@ -143,7 +143,7 @@ def _not_opened(branch: str, entry: OutboxEntry, in_the_way: OutboxEntry | None,
     message = f"the pull request of {branch} is not open yet"
     stays = f"it stays in the outbox, as entry {entry.id}."
     if entry.status is OutboxStatus.DROPPED:
-        return NotFoundError(f"{message}: somebody dropped it from the outbox", hint=f"genba outbox show {entry.id}")
+        return NotFoundError(f"{message}: it was dropped from the outbox", hint=f"genba outbox show {entry.id}")
     if entry.status is OutboxStatus.FAILED:
         return UnrecoverableError(f"{message}: {entry.error}", unchanged=stays, hint=f"genba outbox show {entry.id}")
     if result.refused:

@@ -29,7 +29,7 @@ _RATE_LIMITED = 60.0
 """How long to wait where the other side names no time."""
 _REFUSED = 60.0
 _LOOK_AGAIN = 0.5
-"""How often somebody who waits for another sender looks whether it has ended."""
+"""Seconds between checks whether another sender has ended."""
 _SHORT = 10.0
 """Who was refused something waits no longer than this for what else there is."""
 _GRACE = 5.0
@@ -77,18 +77,18 @@ class Sender:
         *,
         key: str = "",
         longest_wait: float | None = None,
-        heard: Callable[[OutboxEntry], None] | None = None,
+        on_end: Callable[[OutboxEntry], None] | None = None,
     ) -> SendResult:
         """Send what there is, or what stands before one change and that change itself.
 
         It takes no longer than `patience`, but for a request that is under way; None waits as long as it takes. It
-        gives up before it would wait for longer than `longest_wait` at once. `heard` is told of each one that ended.
+        gives up before it would wait for longer than `longest_wait` at once. `on_end` gets each entry that ended.
         Raises nothing that the other side does.
         """
         if not key and not await _aside(self.outbox.left):
             return SendResult()
         try:
-            return await self._send(patience, key, longest_wait, heard)
+            return await self._send(patience, key, longest_wait, on_end)
         except BaseException:
             with contextlib.suppress(GenbaError):
                 await asyncio.shield(_aside(lambda: self.outbox.release(self.owner)))
@@ -99,7 +99,7 @@ class Sender:
         patience: float | None,
         key: str,
         longest_wait: float | None,
-        heard: Callable[[OutboxEntry], None] | None,
+        on_end: Callable[[OutboxEntry], None] | None,
     ) -> SendResult:
         begun = self.clock.elapsed()
         sent: list[OutboxEntry] = []
@@ -114,8 +114,8 @@ class Sender:
                 outcome = await _uncut(self._carry_out(turn, turn.entry))
                 if outcome.entry is not None:
                     (failed if outcome.entry.status is OutboxStatus.FAILED else sent).append(outcome.entry)
-                    if heard is not None:
-                        heard(outcome.entry)
+                    if on_end is not None:
+                        on_end(outcome.entry)
                 if outcome.refused and not outcome.alone:
                     return await self._result(sent, failed, Turn(why=outcome.refused), outcome.refused)
                 refused = refused or outcome.refused
@@ -233,8 +233,8 @@ def _judged(error: BaseException, attempts: int) -> _Trouble:
         case GenbaError():
             return _Trouble(message=error.message, fails=True)
         case Exception():
-            # Its words may hold what nobody may read: foreign errors are translated where the foreign thing is called.
-            return _Trouble(message=f"what nobody foresaw: {type(error).__name__}", fails=True)
+            # Its message may hold a secret: foreign errors are translated where the foreign thing is called.
+            return _Trouble(message=f"unexpected error: {type(error).__name__}", fails=True)
     raise error
 
 

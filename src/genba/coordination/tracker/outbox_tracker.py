@@ -42,13 +42,13 @@ class OutboxTracker:
         sender: Sender,
         run: str = "",
         patience: float = _PATIENCE,
-        heard: Callable[[SendResult], None] | None = None,
+        on_result: Callable[[SendResult], None] | None = None,
     ) -> None:
         self.board = board
         self.sender = sender
         self.run = run
-        self.heard = heard
-        """Told what came of each attempt to send: credentials that are not taken, what was refused."""
+        self.on_result = on_result
+        """Gets the result of each attempt to send, such as refused credentials."""
         self.patience = patience
         """How long a change waits for what is sent; what is left then goes out later."""
         self._copy = BlackboardTracker(board)
@@ -63,14 +63,14 @@ class OutboxTracker:
         asked = await asyncio.to_thread(self.board.store.write, lambda tx: self._change(tx, number, change))
         if asked and self.sender.settings.send:
             result = await self.sender.send(self.patience)
-            if self.heard is not None:
-                self.heard(result)
+            if self.on_result is not None:
+                self.on_result(result)
 
     def _read(self, tx: Transaction, number: int) -> Issue:
         task = task_with_rows(tx, number).task
         everyone = self.sender.settings.comments_from == "everyone"
         lines = [
-            f"{author} said:\n\n{body}"
+            f"{author} wrote:\n\n{body}"
             for author, body, remote, trusted in tx.all(_COMMENTS, task=task.id)
             if remote is None or ((trusted or everyone) and _OWN not in body)
         ]
@@ -90,10 +90,10 @@ class OutboxTracker:
         after = task_with_rows(tx, number).task
         if after.tracker == "local":
             return False
-        is_told = bool(change.comment) and len(tx.all(_COMMENTS, task=before.id)) > result
-        return self._record(tx, before, after, change, is_told)
+        is_new_comment = bool(change.comment) and len(tx.all(_COMMENTS, task=before.id)) > result
+        return self._record(tx, before, after, change, is_new_comment)
 
-    def _record(self, tx: Transaction, before: Task, after: Task, change: IssueChange, is_told: bool) -> bool:
+    def _record(self, tx: Transaction, before: Task, after: Task, change: IssueChange, is_new_comment: bool) -> bool:
         number, asked = after.number, False
         added = tuple(label for label in after.labels if label not in before.labels)
         removed = tuple(label for label in before.labels if label not in after.labels)
@@ -101,9 +101,9 @@ class OutboxTracker:
             relabel = Relabel(issue=number, add=added, remove=removed)
             outbox.record(tx, f"labels:{number}:{after.version}", relabel, run=self.run)
             asked = True
-        if is_told:
+        if is_new_comment:
             key = f"comment:{number}:{hashlib.sha256(change.comment.encode()).hexdigest()[:16]}"
-            # Whoever wrote this, it calls nobody there, and is no marker of ours.
+            # Others' words mention no user there and carry no marker of ours.
             outbox.record(tx, key, PostComment(issue=number, body=harmless(change.comment)), run=self.run)
             asked = True
         if change.close and not _is_closed(tx, number):
@@ -112,15 +112,15 @@ class OutboxTracker:
         return asked
 
 
-def _newest(said: list[str]) -> list[str]:
-    """As much of what was said as fits, in its order: the newest counts most."""
+def _newest(comments: list[str]) -> list[str]:
+    """As many of the newest comments as fit, in their order."""
     room, kept = _LONGEST_TALK, list[str]()
-    for words in reversed(said):
+    for words in reversed(comments):
         if len(words) > room and kept:
             break
         kept.insert(0, cut(words, _LONGEST_TALK))
         room -= len(words)
-    left_out = len(said) - len(kept)
+    left_out = len(comments) - len(kept)
     return [f"({left_out} earlier comments are left out)", *kept] if left_out else kept
 
 

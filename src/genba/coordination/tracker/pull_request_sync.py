@@ -97,7 +97,7 @@ class Reader:
         for terms, found in await self._look():
             try:
                 result = await asyncio.to_thread(self._settle, terms, found)
-            except (StateConflictError, UsageError) as error:  # what is odd about one keeps nobody from the others
+            except (StateConflictError, UsageError) as error:  # a failure of one does not stop the others
                 result = _news(terms.task, found, Wait(why=error.message))
             if result is not None:
                 news.append(result)
@@ -361,7 +361,7 @@ def _names(change: MergePullRequest, number: int, commit: str) -> bool:
 def _followed(tx: Transaction) -> list[tuple[Terms, int | None]]:
     """What is followed, with the number of its pull request: None where only its branch can tell, 0 before it is made.
 
-    Nobody follows the pull request of a task that has ended.
+    The pull request of a task that has ended is not followed.
     """
     found: list[tuple[Terms, int | None]] = []
     for terms in pull_request_terms.every(tx):
@@ -406,13 +406,13 @@ def _opened(tx: Transaction, terms: Terms) -> int | None:
 
 
 def _news(task: int, found: TrackedPullRequest, verdict: Verdict) -> PullRequestNews:
-    words, result = _told(verdict)
+    words, result = _described(verdict)
     return PullRequestNews(
-        number=found.number, task=task, url=found.url, standing=standing_of(found), verdict=words, told=result
+        number=found.number, task=task, url=found.url, standing=standing_of(found), verdict=words, result=result
     )
 
 
-def _told(verdict: Verdict) -> tuple[str, str]:
+def _described(verdict: Verdict) -> tuple[str, str]:
     match verdict:
         case Merged():
             return "merged", verdict.finalized

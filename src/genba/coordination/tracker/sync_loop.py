@@ -1,6 +1,6 @@
 """Keeps a fleet in step with its tracker: looks at it every so often, and sends what is in the outbox.
 
-Law: what goes wrong here stops nobody. It is told once, and tried again. Of several hosts one looks, the others read
+Law: a failure here stops nothing. It is reported once and tried again. Of several hosts one looks, the others read
 what it wrote down.
 """
 
@@ -53,13 +53,13 @@ class Follower:
         self.follow = follow
         self._one_at_a_time = asyncio.Lock()
         self._changes = self._known = 0
-        """How many looks changed something, and how many of them somebody has asked about."""
+        """How many passes changed something, and how many of them were asked about."""
         self._undecided = False
-        """Whether a pull request waits for nobody but GitHub."""
+        """Whether a pull request waits for GitHub alone."""
         self._not_before = 0.0
-        """By the clock of the loop: nobody asks GitHub anything before that, for it said so."""
-        self._told: dict[str, str] = {}
-        """By what was tried: what was last said of it."""
+        """By the clock of the loop: no request goes to GitHub before that time, as GitHub asked."""
+        self._reported: dict[str, str] = {}
+        """By attempt: the last message."""
 
     @asynccontextmanager
     async def at_work(self) -> AsyncIterator[None]:
@@ -96,20 +96,20 @@ class Follower:
                 self._not_before = asyncio.get_running_loop().time() + error.retry_after
             return False
         await asyncio.to_thread(self.board.set_values, {_LOOKED: now()})
-        self._told.pop("look", None)
+        self._reported.pop("look", None)
         self._report(result)
         merged = {news.task for news in result.news if news.verdict == "merged"}
         for terms in before:
             if terms.task in merged:
                 await self._bring_along(terms)
         self.wake()
-        self._undecided = any(news.told == UNTRIED for news in result.news)
+        self._undecided = any(news.result == UNTRIED for news in result.news)
         return bool(changes_of(result)) or any(news.verdict != "wait" for news in result.news)
 
     async def changed(self) -> bool:
         """Send all that can be sent, and look at what came of it; whether there is anything new.
 
-        A pull request that GitHub has not tried yet is looked at a few times: nobody has to do anything for that.
+        A pull request that GitHub has not tried yet is looked at a few times: it needs no action.
         """
         sent, known = await self._sent(), self._known
         for _ in range(_LOOKS):
@@ -144,7 +144,7 @@ class Follower:
                 await self._bear(self.look, "look")
 
     async def _is_fresh(self) -> bool:
-        """Whether somebody has looked a moment ago, here or on another host."""
+        """Whether a host read the tracker a moment ago."""
         try:
             looked = await asyncio.to_thread(self.board.value, _LOOKED)
         except GenbaError:
@@ -164,11 +164,11 @@ class Follower:
         if result.refused:
             self._tell("send", f"nothing is sent to GitHub: {result.refused}   genba outbox list")
         elif result.sent:
-            self._told.pop("send", None)
+            self._reported.pop("send", None)
             self.wake()
 
     async def _bear(self, work: Callable[[], Awaitable[object]], what: str) -> None:
-        """The outermost edge: whatever happens, it is told, and the next round comes."""
+        """The outermost edge: every failure is reported, and the next pass follows."""
         try:
             await work()
         except GenbaError as error:
@@ -179,10 +179,10 @@ class Follower:
             self._tell(what, f"GitHub is left alone for a while: {type(error).__name__}")
             await asyncio.sleep(_LONGEST_WAIT_SECONDS)
 
-    def _tell(self, what: str, told: str) -> None:
-        if self._told.get(what) != told:
-            self._told[what] = told
-            self.say(told)
+    def _tell(self, what: str, message: str) -> None:
+        if self._reported.get(what) != message:
+            self._reported[what] = message
+            self.say(message)
 
     def _report(self, result: SyncResult) -> None:
         for words, numbers in changes_of(result).items():
@@ -191,7 +191,7 @@ class Follower:
             self.say(f"{words}: {named}{more}")
         for news in result.news:
             if news.verdict != "wait":
-                self._tell(f"pull request {news.number}", f"pull request #{news.number} of #{news.task}: {news.told}")
+                self._tell(f"pull request {news.number}", f"pull request #{news.number} of #{news.task}: {news.result}")
         for note in result.notes:
             self._tell(f"note {note}", note)
 

@@ -127,7 +127,7 @@ class Copier:
         row, task = row_of(tx, issue.number), task_of_issue(tx, issue.number)
         before = row.acted_on if row and not row.gone else None
         if before is not None and before.updated_at > issue.updated_at:
-            return Applied()  # somebody has acted on a newer one
+            return Applied()  # another sync has acted on a newer one
         sight = TrackerScan(
             issue=issue,
             before=before,
@@ -220,11 +220,11 @@ class Copier:
         if task.status.ended:
             return Applied()
         notes: list[str] = []
-        told_by_people, told_by_tracker = _last_words(tx, task.id)
+        set_by_people, set_by_tracker = _last_words(tx, task.id)
         for on in sorted(set(task.dependencies) - should.dependencies):
-            if on in should.dropped or on in told_by_tracker:
+            if on in should.dropped or on in set_by_tracker:
                 dependencies.undepend(tx, number, on, TRACKER)
-        for on in sorted(should.dependencies - set(task.dependencies) - told_by_people):
+        for on in sorted(should.dependencies - set(task.dependencies) - set_by_people):
             notes += _refusal(lambda on=on: dependencies.depend(tx, number, on, TRACKER))  # type: ignore[misc]
         if should.parent != task.parent and (task.parent is None or task.parent in known):
             notes += _refusal(lambda: dependencies.put_below(tx, number, should.parent, TRACKER))
@@ -290,7 +290,7 @@ def _stand_in_the_way(tx: Transaction, number: int, outside: Sequence[str]) -> N
 
 
 def _last_words(tx: Transaction, task: int) -> tuple[set[int], set[int]]:
-    """Dependencies that people took away here, and those that the tracker added: whoever spoke last counts."""
+    """Dependencies that people took away here, and those that the tracker added: the last change counts."""
     by_people: set[int] = set()
     by_tracker: set[int] = set()
     for actor, kind, data in tx.all(_LAST_WORDS, task=task):
@@ -306,7 +306,7 @@ def _last_words(tx: Transaction, task: int) -> tuple[set[int], set[int]]:
 
 
 def _refusal(work: Callable[[], object]) -> list[str]:
-    """What a change was refused with. Whoever refuses does so before anything is written."""
+    """Why a change was refused. A refusal writes nothing."""
     try:
         work()
     except GenbaError as error:

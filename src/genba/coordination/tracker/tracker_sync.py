@@ -1,6 +1,6 @@
 """Keeps the copy of a tracker: reads what changed there, and brings the tasks in line with it.
 
-Law: whatever is read is written down together with how far it was read. Whoever dies, or is told to come back later,
+Law: every page is written with the position of the reader. A sync that dies, or meets a rate limit,
 goes on from there. One sync at a time for a project.
 """
 
@@ -37,17 +37,17 @@ _LEASE_SECONDS = 120.0
 _OVERLAP_SECONDS = 120.0
 """Lists of a large tracker lag behind: what is as new as this is looked at twice."""
 _COUNTED_AFTER = (4, 16, 64, 256)
-"""After so many batches the database is told how much it has got."""
+"""After so many batches PostgreSQL refreshes its statistics."""
 _QUIET_SECONDS = 900.0
 """What is as old as this has arrived in every list."""
 _BATCH = 50
 _MOST_PAGES = 5_000
 _FEW = 5
-"""So many issues of the same second may be read twice for a list that nobody's change can shift."""
+"""So many issues of the same second may be read twice for a list that no change can shift."""
 _DAY = 86_400.0
 
-Heard = Callable[[str], None]
-"""Is told what is being done, for who waits."""
+Progress = Callable[[str], None]
+"""Gets progress messages."""
 
 
 class _Cursor(msgspec.Struct, frozen=True):
@@ -57,7 +57,7 @@ class _Cursor(msgspec.Struct, frozen=True):
     following: str = ""
 
     def after(self, page: IssuePage) -> "_Cursor":
-        """Behind this page: by the time of its newest change, which nobody's change can shift.
+        """Behind this page: by the time of its newest change, which no change can shift.
 
         Where many issues share that second, the tracker's own next page is cheaper, and the only way on.
         """
@@ -88,7 +88,7 @@ class Synchronizer:
         known: Known | None = None,
         *,
         now: Callable[[], str] = time_of_day,
-        heard: Heard | None = None,
+        progress: Progress | None = None,
     ) -> None:
         self.remote = remote
         self.board = TrackerBoard(board)
@@ -99,7 +99,7 @@ class Synchronizer:
         self.owner = one_here()
         self.reader = Reader(remote, self.board, settings, clock)
         self.copier = Copier(self.board, settings, known or Known(), self.wanted, self.reader.settle_merged)
-        self._heard = heard or (lambda _: None)
+        self._progress = progress or (lambda _: None)
         self._issues: set[int] = set()
         self._renewed = float("-inf")
 
@@ -196,7 +196,7 @@ class Synchronizer:
         return _Full(id=secrets.token_hex(6), began_at=self.now()) if full or due else None
 
     async def _list_changes(self) -> None:
-        """What changed since the last look. What nobody changed costs one request that has no answer."""
+        """Read what changed since the last sync. Without changes it costs one request that returns 304."""
         since, kept = await asyncio.to_thread(lambda: (self.board.value("since"), self.board.value("etag")))
         start = self._start(since)
         for_start, _, etag = kept.partition(" ")
@@ -228,7 +228,7 @@ class Synchronizer:
         await asyncio.to_thread(
             self.board.keep_page, page, lambda issue: not issue.closed and by_label.takes(issue), values, seen_in
         )
-        self._heard(f"{len(self._issues)} issues listed")
+        self._progress(f"{len(self._issues)} issues listed")
         await self._still_alone()
 
     def _notice_settings(self) -> None:
@@ -254,8 +254,8 @@ class Synchronizer:
             after = rows[-1].number
             parts.append(await self._read(rows))
             if len(parts) in _COUNTED_AFTER:
-                await asyncio.to_thread(self.board.count_anew)
-            self._heard(f"{sum(len(one.added) for one in parts)} tasks added, at #{after}")
+                await asyncio.to_thread(self.board.analyze_tables)
+            self._progress(f"{sum(len(one.added) for one in parts)} tasks added, at #{after}")
         return _all(parts)
 
     async def _read(self, rows: list[TrackedRow], asked: bool = False) -> Applied:
@@ -309,7 +309,7 @@ class Synchronizer:
         await asyncio.to_thread(self.board.set_values, {"cards_since": later(self.now(), -_DAY)[:10]})
 
     async def _cards(self, owner: str, project: int, since: str = "") -> dict[int, BoardItem]:
-        """By issue: its card on a board. With a day, those that nobody touched since then may be missing."""
+        """By issue: its card on a board. With a day, those without changes since then may be missing."""
         field = self.settings.board.field if self.settings.board is not None else "Status"
         found: dict[int, BoardItem] = {}
         following = ""

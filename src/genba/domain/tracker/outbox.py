@@ -19,7 +19,7 @@ class PostComment(_RemoteChange, frozen=True, tag="comment"):
 
 
 class KeepComment(_RemoteChange, frozen=True, tag="status_comment"):
-    """One comment that is written anew whenever it changes: made the first time, edited after that."""
+    """One comment that is created once and edited after that."""
 
     issue: int
     name: str
@@ -85,10 +85,10 @@ RemoteChange = (
 class OutboxStatus(StrEnum):
     PENDING = "pending"
     SENDING = "sending"
-    """Somebody began to send it. If they died, nobody knows whether it was made: it is looked for first."""
+    """A sender began to send it. If that sender died, the next one looks for it first."""
     DONE = "done"
     FAILED = "failed"
-    """The other side refuses it: whoever wants it repeats or drops it. What comes after it on the same issue waits."""
+    """The other side refuses it. Later entries of its lane wait until a person retries or drops it."""
     DROPPED = "dropped"
 
     @property
@@ -105,7 +105,7 @@ class DeliveryReceipt(msgspec.Struct, frozen=True, kw_only=True):
     existed: bool = False
     """It was there already: nothing was sent."""
     note: str = ""
-    """What somebody should know about it: a reviewer who could not be asked."""
+    """A warning, such as a reviewer who could not be asked."""
 
 
 class OutboxEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,7 +157,7 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
     per_hour: int = 500
     pause_seconds: float = 1.0
     settle_seconds: float = 5.0
-    """How long what was cut off is left alone, before somebody looks whether it was made."""
+    """How long to wait before looking for a change whose sender died."""
 
 
 class SendResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,7 +169,7 @@ class SendResult(msgspec.Struct, frozen=True, kw_only=True):
     left: int = 0
     """How many are still to be sent."""
     until: str = ""
-    """When the next one may go out; empty where nothing is left, or nobody waits for a time."""
+    """When the next one may go out; empty where nothing is left or nothing waits for a time."""
     why: str = ""
     refused: str = ""
     """The other side does not take the credentials."""

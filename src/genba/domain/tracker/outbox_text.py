@@ -49,7 +49,7 @@ def without_it(change: RemoteChange) -> str:
     """What does not happen when it is given up."""
     match change:
         case PostComment() | KeepComment():
-            return f"nobody reads this on #{change.issue}"
+            return f"the comment does not appear on #{change.issue}"
         case Relabel():
             parts = [f"{', '.join(change.add)} is not added"] if change.add else []
             parts += [f"{', '.join(change.remove)} is not removed"] if change.remove else []

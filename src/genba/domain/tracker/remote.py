@@ -57,7 +57,7 @@ class TrackedIssue(msgspec.Struct, frozen=True, kw_only=True):
     closed_at: str = ""
     detailed: bool = False
     reopened_at: str = ""
-    """When somebody opened it again last, where that is known."""
+    """When it was last reopened, where that is known."""
     comments: tuple[RemoteComment, ...] = ()
     blocked_by: tuple[int, ...] = ()
     blocked_elsewhere: tuple[str, ...] = ()
@@ -135,7 +135,7 @@ class TrackedPullRequest(msgspec.Struct, frozen=True, kw_only=True):
     merge_state: str = ""
     """behind | blocked | clean | dirty | draft | has_hooks | unknown | unstable"""
     decision: str = ""
-    """approved | changes_requested | review_required, or empty where nobody has to review."""
+    """approved | changes_requested | review_required, or empty where no review is required."""
     reviews: tuple[RemoteReview, ...] = ()
     """The newest opinion of each reviewer, oldest first."""
     checks: tuple[RemoteCheck, ...] = ()
@@ -229,7 +229,7 @@ class PullRequestNews(msgspec.Struct, frozen=True, kw_only=True):
     """How it stands there, in a few words."""
     verdict: str = "wait"
     """merged | rework | conflict | closed | merge | wait"""
-    told: str = ""
+    result: str = ""
     """What was done about it, or why nothing is to be done now."""
 
 
@@ -253,7 +253,7 @@ class SyncResult(msgspec.Struct, frozen=True, kw_only=True):
     points: int = 0
     """GraphQL points that were spent."""
     notes: tuple[str, ...] = ()
-    """What somebody should know: a dependency that leads in a circle, a label that nobody has."""
+    """Warnings, such as a dependency cycle or an unknown label."""
 
 
 class TrackerAccess(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from genba.domain.facilitation import FieldBlocker, HealthCondition, IssueState, Stranded, Suggestion
+from genba.domain.facilitation import FieldBlocker, HealthCondition, IssueState, OrphanedWork, Suggestion
 from genba.domain.fleet.progress import DecisionView
 from genba.domain.views.summary import Card
 
@@ -39,5 +39,5 @@ class ProjectView(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     """Why these come next, or why nothing does."""
     states: tuple[StateRow, ...] = ()
-    stranded: tuple[Stranded, ...] = ()
+    orphaned: tuple[OrphanedWork, ...] = ()
     notes: tuple[str, ...] = ()

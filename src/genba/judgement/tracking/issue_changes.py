@@ -1,6 +1,6 @@
 """What an issue of a tracker means for its task.
 
-Law: what counts is what changed on the tracker since its copy was made. So what people set here stays until somebody
+Law: what counts is what changed on the tracker since its copy was made. So what people set here stays until a person
 changes the same thing there, and what Genba has changed here and not yet sent is not taken back.
 """
 
@@ -72,7 +72,7 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StatusUpdate(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody on the tracker changed what the status follows from."""
+    """What the status follows from changed on the tracker."""
 
     to: TaskStatus
     reason: str
@@ -119,7 +119,7 @@ def owner_of(settings: GitHubSettings) -> str:
 def _adopted(
     sight: TrackerScan, wanted: Wanted, settings: GitHubSettings, known: Known, asked: bool
 ) -> tuple[Change, ...]:
-    """An issue that is closed when it is first seen is nobody's work any more: it stays in the copy."""
+    """An issue that is closed when it is first seen becomes no task: it stays in the copy."""
     issue = sight.issue
     if sight.gone or issue.closed or not (asked or wanted.takes(issue)):
         return ()
@@ -170,7 +170,7 @@ def _changed(now: str, before: str | None, here: str) -> str | None:
 
 
 def _assignee(sight: TrackerScan, task: Task, known: Known) -> str | None:
-    """The agent that people named on the tracker, unless somebody set another here."""
+    """The agent that people named on the tracker, unless a person set another one here."""
     agent = _agent(sight.issue, known)
     if agent:
         return agent if not task.assignee else None
@@ -248,7 +248,7 @@ class IssueStatus(msgspec.Struct, frozen=True):
 
 
 def relations(issue: TrackedIssue, copy: Mapping[int, IssueStatus]) -> Relations:
-    """What an issue waits for. One that is closed stands in nobody's way."""
+    """What an issue waits for. A closed one blocks nothing."""
     waits: set[int] = set()
     dropped: set[int] = set()
     outside: list[str] = []

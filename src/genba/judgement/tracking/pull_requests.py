@@ -1,6 +1,6 @@
 """What a pull request means for the task whose work it brings.
 
-Law: Genba merges only the commit that it verified. What a reviewer or a check said goes to the author once, however
+Law: Genba merges only the commit that it verified. Feedback of a reviewer or a check goes to the author once, however
 often it is read: `handed` names what was handed over already.
 """
 
@@ -28,12 +28,12 @@ _FINDINGS, _WORDS = 40, 8_000
 
 
 class Merged(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody merged it."""
+    """It was merged."""
 
     finalized: str
     by: str = ""
     approved_by: str = ""
-    """Who approved it there; who merged it, where nobody else did."""
+    """Who approved it there; else who merged it."""
     note: str = ""
     """What is odd about it: other commits than the verified one were merged."""
 
@@ -56,7 +56,7 @@ class Conflict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClosedUnmerged(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody closed it: a person says what becomes of the task."""
+    """It was closed without a merge: a person decides about the task."""
 
     question: str
 
@@ -230,7 +230,7 @@ def _conflict(found: TrackedPullRequest, handed: frozenset[str]) -> Conflict | W
     key = conflict_key(found)
     reason = f"pull request #{found.number} conflicts with {found.target}"
     if key in handed:
-        return Wait(why=f"{reason}, and its author was told")
+        return Wait(why=f"{reason}, and its author knows")
     gap = Feedback(
         check=CONFLICT,
         detail=f"{reason}. {found.target} is merged into the branch, with markers where the two conflict. Keep what "
@@ -261,7 +261,7 @@ def _merge_or_wait(task: Task, terms: Terms, found: TrackedPullRequest, checks_t
     if needs_approval and not approved:
         return Wait(why="waits for a review")
     if terms.merge not in (APPROVED, GREEN):
-        return Wait(why="approved: waits for somebody to merge it" if approved else "waits for people")
+        return Wait(why="approved: waits for a person to merge it" if approved else "waits for people")
     if checks_to_come and not found.checks:
         return Wait(why="no check has begun yet")
     if found.mergeable != "mergeable":

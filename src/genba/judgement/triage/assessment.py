@@ -27,7 +27,7 @@ from genba.judgement.triage.work_evidence import (
     not_begun,
     open_requests,
     sent_back,
-    session_told,
+    session_evidence,
     signs_of_work,
     unmerged_branches,
 )
@@ -138,7 +138,7 @@ def _closed(facts: IssueFacts, there: Landing | None) -> _Judged:
         message = f"closed as {facts.state_reason.replace('_', ' ')}{by}"
         return _Judged(IssueState.DONE, (message,), dropped=True)
     if there is not None:
-        return _Judged(IssueState.DONE, (f"closed{by}", *there.told))
+        return _Judged(IssueState.DONE, (f"closed{by}", *there.evidence))
     nothing = "nothing landed since it was reopened" if facts.reopened_at else "no commit of it is on the base"
     return _Judged(IssueState.DONE, (f"closed{by}", nothing))
 
@@ -154,7 +154,7 @@ def _contradictions(facts: IssueFacts, there: Landing | None) -> Iterator[str]:
         if there is None and facts.state_reason not in _DROPPED:
             yield from _closed_too_early(facts)
     elif facts.state_reason == _REOPENED and there is not None and not facts.reopened_at:
-        yield f"it was reopened, and nothing says whether that was before: {there.told[0]}"
+        yield f"it was reopened, and nothing says whether that was before: {there.evidence[0]}"
     elif facts.status is TaskStatus.CANCELLED:
         yield "its task was given up, and its issue is open"
     elif facts.status is TaskStatus.DONE and there is None and _has_work(facts):
@@ -194,7 +194,7 @@ def _open(facts: IssueFacts, base: str, there: Landing | None, parts: Mapping[in
     if left and made:
         return _Judged(IssueState.IN_PROGRESS, (f"its parts are in work; left: {_numbers(left)}", *goes_on))
     if there is not None and not left and not goes_on:
-        return _Judged(IssueState.DONE, (*there.told, "its issue is still open"))
+        return _Judged(IssueState.DONE, (*there.evidence, "its issue is still open"))
     working = tuple(signs_of_work(facts, base))
     if made and not working:
         return _all_parts_done(facts)
@@ -217,7 +217,7 @@ def _all_parts_done(facts: IssueFacts) -> _Judged:
 def _goes_on(facts: IssueFacts, requests: Sequence[TrackedPullRequest], there: Landing | None) -> Iterator[Sign]:
     """What shows that more is made of it than what has landed. Drafts of the past do not."""
     for session in sorted(facts.sessions, key=lambda each: each.run):
-        if session.alive and (message := session_told(session)):
+        if session.alive and (message := session_evidence(session)):
             yield message
     for request in requests:
         yield f"pull request #{request.number}: {'a draft' if request.draft else sent_back(request) or 'open'}"
@@ -228,7 +228,7 @@ def _goes_on(facts: IssueFacts, requests: Sequence[TrackedPullRequest], there: L
 
 
 def _under_review(facts: IssueFacts, requests: Sequence[TrackedPullRequest], *, beyond: bool) -> Iterator[Sign]:
-    """Work that somebody else has to judge or to merge now. `beyond`: there is work that has not landed."""
+    """Work that waits for a review or a merge. `beyond`: there is work that has not landed."""
     for request in requests:
         if request.draft or sent_back(request):
             continue

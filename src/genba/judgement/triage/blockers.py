@@ -66,7 +66,7 @@ def _blockers(facts: IssueFacts, waiting: _Waiting, field: Mapping[int, IssueFac
 
 
 def _is_labelled(facts: IssueFacts) -> bool:
-    """Whether somebody says that it is blocked. What the facilitator labelled itself says nothing new."""
+    """Whether a person or a tool labelled it as blocked. The facilitator's own labels do not count."""
     return any(label.casefold() in _BLOCKED_LABELS and label not in facts.own_labels for label in facts.labels)
 
 

@@ -12,14 +12,14 @@ _PLAIN = len("2026-01-01T00:00:00Z")
 
 
 def chronicle(
-    field: Mapping[int, IssueFacts], told: Iterable[Fact] = (), times: Mapping[str, str] = MappingProxyType({})
+    field: Mapping[int, IssueFacts], more: Iterable[Fact] = (), times: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[Fact, ...]:
-    """Oldest first: what the facts of issues show, and what was told of the same issues besides.
+    """Oldest first: the facts of issues, and further facts of the same issues.
 
     `times` are those of the commits that took others back. What has no time has no place in it.
     """
     found = {fact.key: fact for facts in field.values() for fact in _of_issue(facts, times) if fact.time}
-    for fact in told:
+    for fact in more:
         if fact.issue in field and fact.time:
             found[fact.key] = msgspec.structs.replace(fact, time=_uniform(fact.time))
     return tuple(sorted(found.values(), key=lambda fact: (fact.time, fact.issue, fact.key)))

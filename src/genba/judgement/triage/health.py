@@ -18,19 +18,19 @@ def health_of(
         return tuple(HealthCondition(name=name, holds=False, detail=detail) for name in _NAMES)
     all_of_them = assessments.values()
     unknown = tuple(each.issue for each in all_of_them if each.state is IssueState.UNKNOWN)
-    hidden = tuple(each.issue for each in all_of_them if each.state is IssueState.BLOCKED and not _is_told(each))
+    hidden = tuple(each.issue for each in all_of_them if each.state is IssueState.BLOCKED and not _names_blocker(each))
     left = tuple(each.issue for each in all_of_them if each.state is not IssueState.DONE)
     clear = bool(recommendation.suggestions) or not left or recommendation.reason == IN_WORK
     startable = not left or any(each.state in _CAN_GO_ON for each in all_of_them)
     return (
         _condition("states_clear", unknown, "the state is not known"),
         _condition("next_clear", () if clear else left, recommendation.reason),
-        _condition("blockers_visible", hidden, "nobody said what is in the way"),
+        _condition("blockers_visible", hidden, "no blocker is named"),
         _condition("startable", () if startable else left, "nothing can be started"),
     )
 
 
-def _is_told(assessment: IssueAssessment) -> bool:
+def _names_blocker(assessment: IssueAssessment) -> bool:
     return any(blocker.detail and blocker.kind != "label" for blocker in assessment.blockers)
 
 

@@ -12,7 +12,7 @@ class Landing(msgspec.Struct, frozen=True):
     """Work that is on the base: when the newest of it was made, and how it is seen."""
 
     time: str
-    told: tuple[str, ...]
+    evidence: tuple[str, ...]
 
 
 def landed(facts: IssueFacts, base: str = "") -> Landing | None:

@@ -1,6 +1,6 @@
 """What makes the field clearer: one comment per issue that is kept up to date, labels, and what a person must see.
 
-Law: nothing is proposed that was said already. Nothing here closes, starts, merges or tests anything.
+Law: nothing is proposed twice. Nothing here closes, starts, merges or tests anything.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ _MOST_CONDITIONS = 20
 LOOK_ROUND = "genba status"
 """What is left to do where an issue is closed: the others."""
 _OWN_WORDS = ("dependency", "cycle")
-"""Blockers in which nobody else has written a word: their numbers may lead to their issues."""
+"""Blockers whose text is Genba's own: their numbers may link to issues."""
 
 
 class Keeping(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,14 +34,14 @@ class Keeping(msgspec.Struct, frozen=True, kw_only=True):
     """Of the comments."""
 
 
-class Said(msgspec.Struct, frozen=True, kw_only=True):
-    """What was said of an issue last."""
+class Posted(msgspec.Struct, frozen=True, kw_only=True):
+    """What was last posted on an issue."""
 
     digest: str = ""
     state: str = ""
 
 
-_NOTHING = Said()
+_NOTHING = Posted()
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,14 +56,14 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 def actions(
     assessments: Mapping[int, IssueAssessment],
     field: Mapping[int, IssueFacts],
-    said: Mapping[int, Said],
+    posted: Mapping[int, Posted],
     keeping: Keeping,
     known: Known,
 ) -> tuple[FacilitateAction, ...]:
     """What is to be done now, in the order of the issues; what is more than one look takes comes at the next."""
     found: list[FacilitateAction] = []
     for number, assessment in assessments.items():
-        before = said.get(number, _NOTHING)
+        before = posted.get(number, _NOTHING)
         if assessment.over and not before.digest:
             continue
         found += _for_issue(assessment, field[number], before, keeping, known)
@@ -73,19 +73,19 @@ def actions(
 
 
 def _for_issue(
-    assessment: IssueAssessment, facts: IssueFacts, said: Said, keeping: Keeping, known: Known
+    assessment: IssueAssessment, facts: IssueFacts, posted: Posted, keeping: Keeping, known: Known
 ) -> Iterator[FacilitateAction]:
     number = assessment.issue
-    quiet = (assessment.closed and not said.digest) or any(session.alive for session in facts.sessions)
-    new = said.state != assessment.state
+    quiet = (assessment.closed and not posted.digest) or any(session.alive for session in facts.sessions)
+    new = posted.state != assessment.state
     if not quiet:
         result = comment_of(assessment, known.conditions.get(number, ()), keeping.language)
-        new = _digest(result) != said.digest
+        new = _digest(result) != posted.digest
         if new:
             command = LOOK_ROUND if assessment.over else known.command_for(number)
             following = TEXTS[keeping.language].following.format(command=command.replace("`", ""))
             body = f"{result}{PARAGRAPH}{following}"
-            yield FacilitateAction(action="update" if said.digest else "comment", issue=number, body=body)
+            yield FacilitateAction(action="update" if posted.digest else "comment", issue=number, body=body)
     if not assessment.closed:
         yield from _labels(assessment, facts, keeping)
     if new and (why := needs_a_person(assessment)):
@@ -93,9 +93,9 @@ def _for_issue(
 
 
 def needs_a_person(assessment: IssueAssessment) -> str:
-    """Why nobody but a person can bring an issue on; empty where that is not so.
+    """Why only a person can continue an issue; empty otherwise.
 
-    It is not known how it stands, or it is blocked by what only somebody who decides can clear.
+    Its state is unknown, or only a decision clears its blocker.
     """
     if assessment.state is IssueState.UNKNOWN:
         return "; ".join(assessment.evidence) or assessment.recommendation
@@ -110,7 +110,7 @@ def _labels(assessment: IssueAssessment, facts: IssueFacts, keeping: Keeping) ->
     wanted = keeping.labels.get(assessment.state, "")
     others = {label for state, label in keeping.labels.items() if state != assessment.state and label != wanted}
     if assessment.state is IssueState.BLOCKED and any(blocker.kind == "label" for blocker in assessment.blockers):
-        return  # somebody put it there, and only they know why
+        return  # a person put it there for their own reason
     wrong = tuple(label for label in facts.labels if label in others)
     if (wanted and wanted not in facts.labels) or wrong:
         add = wanted if wanted and wanted not in facts.labels else None
@@ -154,5 +154,5 @@ def digest_of(body: str) -> str:
     return _digest(body.rpartition(PARAGRAPH)[0])
 
 
-def _digest(told: str) -> str:
-    return hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()[:16]
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]

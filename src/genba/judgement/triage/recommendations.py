@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from genba.domain.facilitation import (
-    AgentOnOffer,
+    AvailableAgent,
     IssueAssessment,
     IssueFacts,
     IssueState,
@@ -16,10 +16,10 @@ from genba.domain.facilitation import (
 from genba.domain.tasks.task import TaskStatus
 from genba.judgement.scheduling.assignment import Assignment, NoAgent, PhaseCompleted, assign_next
 from genba.judgement.triage.suggestions import (
-    NOBODY,
+    NO_AGENT,
     WORK,
     SuggestedCommand,
-    Surroundings,
+    TriageContext,
     can_be_called,
     can_be_staged,
     closing_command,
@@ -37,7 +37,7 @@ from genba.judgement.triage.suggestions import (
 )
 from genba.judgement.triage.text_similarity import fit, words_of
 
-__all__ = ["IN_WORK", "NOBODY", "Recommender", "Surroundings", "closing_command", "recommend"]
+__all__ = ["IN_WORK", "NO_AGENT", "Recommender", "TriageContext", "closing_command", "recommend"]
 
 IN_WORK = "everything that can go on is in work"
 FACILITATOR = "facilitator"
@@ -52,7 +52,7 @@ _MOST_NAMED = 5
 
 
 class _Candidate(msgspec.Struct, frozen=True):
-    agent: AgentOnOffer
+    agent: AvailableAgent
     words: frozenset[str]
 
 
@@ -75,8 +75,8 @@ class Recommender:
         self,
         assessments: Mapping[int, IssueAssessment],
         field: Mapping[int, IssueFacts],
-        agents: Sequence[AgentOnOffer],
-        around: Surroundings,
+        agents: Sequence[AvailableAgent],
+        around: TriageContext,
         shown: Collection[int] | None = None,
     ) -> None:
         self.assessments = assessments
@@ -94,7 +94,7 @@ class Recommender:
         self._takers: dict[tuple[str, tuple[str, ...]], Assignment | NoAgent | PhaseCompleted] = {}
 
     def for_issue(self, number: int) -> Suggestion | None:
-        """The next move of one issue, if it has one that nobody makes already."""
+        """The next command for one issue, unless that is under way."""
         way = self._way(number)
         return self._suggestion(way) if way is not None else None
 
@@ -129,12 +129,12 @@ class Recommender:
         ways = [way for number in self._asked_for() if (way := self._way(number)) is not None]
         ways.sort(key=lambda way: (-way.most, way.number))
         found = self._best(ways)
-        startable = [each for each in found if each.agent != NOBODY]
+        startable = [each for each in found if each.agent != NO_AGENT]
         by_agents = sum(way.move is None for way in ways)
         shown = found[:_MOST_SUGGESTIONS]
         if by_agents > 1:
             shown.append(self._whole_project(startable, by_agents))
-        first = startable[0].agent if startable else NOBODY
+        first = startable[0].agent if startable else NO_AGENT
         targets = [each.issue for each in startable if each.agent == first and each.issue is not None]
         return RecommendAction(
             next_agent=first,
@@ -192,7 +192,7 @@ class Recommender:
     def _able(self, assessment: IssueAssessment, facts: IssueFacts) -> Sequence[_Candidate]:
         """Who can be called for an issue. Where its type has stages, that is the agent of the stage it is at.
 
-        Else it is the one whom a fleet would start. Where that is none, and no one has the task, it is whoever can
+        Else it is the one whom a fleet would start. Where that is none, and no one has the task, it is the one that can
         do it.
         """
         able = self.candidates.get(assessment.required_capability or "", ())
@@ -207,7 +207,7 @@ class Recommender:
 
     def _able_to_work(self, facts: IssueFacts, able: Sequence[_Candidate]) -> Sequence[_Candidate]:
         session = left_lying(facts)
-        if session is not None:  # it goes on, whoever would begin now
+        if session is not None:  # it continues, whichever agent would begin now
             agent = self.by_name.get(session.agent)
             return [_Candidate(agent, frozenset())] if agent is not None else able
         found = self._taker(facts)
@@ -259,7 +259,7 @@ class Recommender:
         owner = f" --project-owner {shlex.quote(around.project_owner)}" if board and around.project_owner else ""
         scores = [each.score for each in startable] or [0.5]
         return Suggestion(
-            agent=startable[0].agent if startable else NOBODY,
+            agent=startable[0].agent if startable else NO_AGENT,
             command=f"{WORK}{label}{board}{owner}",
             description=f"All {issues} issues that can go on",
             priority="medium",
@@ -311,8 +311,8 @@ class Recommender:
 def recommend(
     assessments: Mapping[int, IssueAssessment],
     field: Mapping[int, IssueFacts],
-    agents: Sequence[AgentOnOffer],
-    around: Surroundings = Surroundings(),  # noqa: B008  (a frozen value)
+    agents: Sequence[AvailableAgent],
+    around: TriageContext = TriageContext(),  # noqa: B008  (a frozen value)
 ) -> RecommendAction:
     """The next moves, the best first."""
     return Recommender(assessments, field, agents, around).recommend()
@@ -340,11 +340,11 @@ def _behind(number: int, behind: Mapping[int, Sequence[int]]) -> int:
     return min(len(seen) - 1, _MOST_WAITING)
 
 
-def _by_capability(agents: Sequence[AgentOnOffer], worker: str) -> dict[str, list[_Candidate]]:
+def _by_capability(agents: Sequence[AvailableAgent], worker: str) -> dict[str, list[_Candidate]]:
     """Who can be called for what.
 
-    Nobody is called who would not answer, where somebody else does. An agent that says nothing of what it can works
-    on issues where the project names it, or where nobody who says so answers.
+    An agent without an adapter is not called where another one has one. An agent that says nothing of what it can works
+    on issues where the project names it, or where no agent that declares it has an adapter.
     """
     found: dict[str, list[_Candidate]] = {}
     others: list[_Candidate] = []
@@ -364,16 +364,16 @@ def _by_capability(agents: Sequence[AgentOnOffer], worker: str) -> dict[str, lis
     return able
 
 
-def _works(agent: AgentOnOffer) -> bool:
-    """Whether it can be called with an issue, to work on it: whoever facilitates does no work."""
+def _works(agent: AvailableAgent) -> bool:
+    """Whether it can work on an issue: a facilitator does not."""
     facilitates = agent.name == FACILITATOR or _FACILITATES in agent.capabilities
     return not facilitates and can_be_called(agent)
 
 
-def _chosen(able: Sequence[_Candidate], facts: IssueFacts) -> tuple[AgentOnOffer, float]:
-    """Who fits best; whoever succeeded more often where they fit the same, then the first by name.
+def _chosen(able: Sequence[_Candidate], facts: IssueFacts) -> tuple[AvailableAgent, float]:
+    """The best fit; then the one that succeeded more often, then the first by name.
 
-    Whoever has a session of it that waits goes on with it.
+    An agent with a waiting session of the issue continues it.
     """
     if len(able) == 1:
         return able[0].agent, _MOST_FIT

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from genba.domain.facilitation import (
-    AgentOnOffer,
+    AvailableAgent,
     FieldBlocker,
     Freshness,
     How,
@@ -26,13 +26,13 @@ from genba.domain.tasks.task import Priority, TaskStatus
 from genba.judgement.scheduling.assignment import PhaseCompleted
 from genba.judgement.triage.work_evidence import open_requests, sent_back
 
-NOBODY = "none"
+NO_AGENT = "none"
 WORK = "genba work --until-empty"
 _WEIGHTS = {"urgency": 0.35, "fit": 0.15, "priority": 0.15, "freshness": 0.1, "history": 0.05, "unblocking": 0.2}
 _URGENCY = {
     IssueState.IN_PROGRESS: (1.0, "work has begun"),
     IssueState.REVIEW_PENDING: (0.9, "finished work waits"),
-    IssueState.BLOCKED: (0.8, "somebody can clear the way"),
+    IssueState.BLOCKED: (0.8, "a person can clear the blocker"),
     IssueState.INCOMPLETE: (0.6, "nothing in its way"),
     IssueState.UNKNOWN: (0.5, "its state is not known"),
     IssueState.DONE: (0.2, "only its issue is open"),
@@ -52,13 +52,13 @@ _NAMED_BY = tuple(f"({how})" for how in (How.TRAILER, How.KEYWORD))
 """How a commit on the base names the issue so surely that it can be verified as its work; the evidence says which."""
 
 
-class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+class TriageContext(msgspec.Struct, frozen=True, kw_only=True):
     """What commands need to know besides the issues."""
 
     repository: str = ""
     """owner/name, where the issues live on GitHub."""
     worker: str = ""
-    """Who works on issues where nobody is named."""
+    """The agent that works on issues without an assignee."""
     reviewer: str = ""
     """The agent that reviews, where one can be run."""
     label: str = ""
@@ -84,17 +84,17 @@ class SuggestedCommand(msgspec.Struct, frozen=True):
 # ── by an agent ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def success_of(agent: AgentOnOffer) -> float:
+def success_of(agent: AvailableAgent) -> float:
     """How often it came to a result; an agent without a past stands in the middle."""
     return (agent.succeeded + 1) / (agent.succeeded + agent.failed + 2)
 
 
-def can_be_called(agent: AgentOnOffer) -> bool:
+def can_be_called(agent: AvailableAgent) -> bool:
     """Whether an issue is all that it needs."""
     return "issue" in agent.parameters and can_be_staged(agent)
 
 
-def can_be_staged(agent: AgentOnOffer) -> bool:
+def can_be_staged(agent: AvailableAgent) -> bool:
     """Whether it needs nothing besides an issue. At its stage every agent takes one."""
     return all(name == "issue" or not _is_required(each) for name, each in agent.parameters.items())
 
@@ -105,7 +105,7 @@ def _is_required(parameter: object) -> bool:
     return bool(getattr(parameter, "required", False)) and getattr(parameter, "default", None) is None
 
 
-def move_of_agent(assessment: IssueAssessment, facts: IssueFacts, agent: AgentOnOffer) -> SuggestedCommand:
+def move_of_agent(assessment: IssueAssessment, facts: IssueFacts, agent: AvailableAgent) -> SuggestedCommand:
     number = facts.number
     result = {IssueState.IN_PROGRESS: "Go on with", IssueState.REVIEW_PENDING: "Review"}.get(assessment.state, "Start")
     session = left_lying(facts) if assessment.state is IssueState.IN_PROGRESS else None
@@ -122,7 +122,7 @@ def move_of_agent(assessment: IssueAssessment, facts: IssueFacts, agent: AgentOn
 
 
 def left_lying(facts: IssueFacts) -> SeenSession | None:
-    """A session that goes on when somebody says so: suspended, or cut off. One of a stage that is over does not."""
+    """A session that a command continues: suspended, or cut off. One of a stage that is over does not."""
     found = [
         each
         for each in facts.sessions
@@ -136,8 +136,8 @@ def left_lying(facts: IssueFacts) -> SeenSession | None:
 # ── by a person ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def move_of_person(assessment: IssueAssessment, facts: IssueFacts, around: Surroundings) -> SuggestedCommand | None:
-    """What only somebody who decides can do about an issue, if that is what it needs."""
+def move_of_person(assessment: IssueAssessment, facts: IssueFacts, around: TriageContext) -> SuggestedCommand | None:
+    """The decision that an issue needs, if it needs one."""
     match assessment.state:
         case IssueState.DONE:
             message = f"Close #{facts.number}: its work is on the base"
@@ -154,7 +154,7 @@ def move_of_person(assessment: IssueAssessment, facts: IssueFacts, around: Surro
             return _of_waiting(facts)
 
 
-def move_of_stage(facts: IssueFacts, around: Surroundings) -> SuggestedCommand:
+def move_of_stage(facts: IssueFacts, around: TriageContext) -> SuggestedCommand:
     """What a person does about a task whose stages are all complete, or whose stage has no agent that can begin."""
     number, stage = facts.number, facts.stage
     if not stage:
@@ -169,13 +169,13 @@ def move_of_phase(facts: IssueFacts, found: PhaseCompleted) -> SuggestedCommand:
     return SuggestedCommand(found.command, f"Say who goes on with #{facts.number}: {found.why}")
 
 
-def move_of_assignee(facts: IssueFacts, around: Surroundings) -> SuggestedCommand:
+def move_of_assignee(facts: IssueFacts, around: TriageContext) -> SuggestedCommand:
     """What there is to do about a task of a person, or of an agent that cannot be started here."""
     message = f'Leave #{facts.number} to "{facts.assignee}": no agent of this name can be started here with an issue'
     return SuggestedCommand(looking_command(facts, around), message)
 
 
-def closing_command(assessment: IssueAssessment, facts: IssueFacts, around: Surroundings) -> str:
+def closing_command(assessment: IssueAssessment, facts: IssueFacts, around: TriageContext) -> str:
     """What closes an issue whose work is there."""
     if around.repository:
         return f"gh issue close {facts.number} --repo {shlex.quote(around.repository)}"
@@ -185,13 +185,13 @@ def closing_command(assessment: IssueAssessment, facts: IssueFacts, around: Surr
     return f"genba verify {facts.number}" if named or facts.sessions else looking_command(facts, around)
 
 
-def looking_command(facts: IssueFacts, around: Surroundings) -> str:
+def looking_command(facts: IssueFacts, around: TriageContext) -> str:
     if around.repository and facts.status is None:
         return f"gh issue view {facts.number} --repo {shlex.quote(around.repository)}"
     return f"genba task show {facts.number}"
 
 
-def _clearing(facts: IssueFacts, blocker: FieldBlocker, around: Surroundings) -> SuggestedCommand | None:
+def _clearing(facts: IssueFacts, blocker: FieldBlocker, around: TriageContext) -> SuggestedCommand | None:
     number = facts.number
     match blocker.kind:
         case "question":
@@ -201,13 +201,13 @@ def _clearing(facts: IssueFacts, blocker: FieldBlocker, around: Surroundings) ->
             message = f"Break the circle of #{number}: {blocker.detail}"
             return SuggestedCommand(f"genba task depend {number} --remove {first}", message)
         case "dependency" if blocker.issue is not None and not blocker.detail.endswith("nothing is known"):
-            return None  # whoever works on what it waits for clears the way
+            return None  # the work on its dependency clears the blocker
         case "elsewhere" | "label" | "dependency":
             return SuggestedCommand(looking_command(facts, around), f"Clear the way of #{number}: {blocker.detail}")
     return SuggestedCommand(f"genba task unblock {number}", f"Clear the way of #{number}: {blocker.detail}")
 
 
-def _of_review(facts: IssueFacts, around: Surroundings) -> SuggestedCommand | None:
+def _of_review(facts: IssueFacts, around: TriageContext) -> SuggestedCommand | None:
     number = facts.number
     requests = [each for each in open_requests(facts) if not each.draft and not sent_back(each)]
     if facts.status is TaskStatus.REVIEW and facts.verified:
@@ -236,7 +236,7 @@ def review_command(facts: IssueFacts, reviewer: str) -> str:
     return f"genba run {shlex.quote(reviewer)} --issue {facts.number}"
 
 
-def reviewer_on_offer(name: str, agents: Sequence[AgentOnOffer]) -> str:
+def reviewer_on_offer(name: str, agents: Sequence[AvailableAgent]) -> str:
     """The agent that reviews, if it can be run; else nothing."""
     found = next((each for each in agents if each.name == name), None)
     return name if found is not None and found.answers and can_be_called(found) else ""
@@ -299,11 +299,11 @@ def suggestion_of_person(
 ) -> Suggestion:
     fits, history = _BY_A_PERSON
     parts = (*_parts(assessment, facts, waiting, today), _part("fit", fits, "a person"), _part("history", history, ""))
-    return _suggestion(NOBODY, move, parts, assessment, facts, waiting, today)
+    return _suggestion(NO_AGENT, move, parts, assessment, facts, waiting, today)
 
 
 def suggestion_of_agent(
-    assessment: IssueAssessment, facts: IssueFacts, waiting: int, agent: AgentOnOffer, fits: float, today: str
+    assessment: IssueAssessment, facts: IssueFacts, waiting: int, agent: AvailableAgent, fits: float, today: str
 ) -> Suggestion:
     tries = agent.succeeded + agent.failed
     past = f"{agent.succeeded} of {tries} came to a result" if tries else "no past"
@@ -315,7 +315,7 @@ def suggestion_of_agent(
     return _suggestion(agent.name, move_of_agent(assessment, facts, agent), parts, assessment, facts, waiting, today)
 
 
-def _why_it_fits(assessment: IssueAssessment, facts: IssueFacts, agent: AgentOnOffer) -> str:
+def _why_it_fits(assessment: IssueAssessment, facts: IssueFacts, agent: AvailableAgent) -> str:
     if facts.stage is None and facts.assignee == agent.name:
         return f"assigned to {agent.name}"
     return f"{'the stage' if facts.stage else assessment.required_capability} of {agent.name}"

@@ -1,4 +1,4 @@
-"""Signs that somebody works on an issue, and what is to be said where nobody does."""
+"""Evidence of work on an issue, and the reasons where there is none."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ def signs_of_work(facts: IssueFacts, base: str) -> Iterator[Sign]:
     for session in sorted(facts.sessions, key=lambda each: each.run):
         if session.status == "waiting" and session.waits_for == "answer" and not (session.alive or facts.question):
             yield f"{session.run} is answered, and goes on with the next genba work"
-        elif (message := session_told(session)) is not None:
+        elif (message := session_evidence(session)) is not None:
             yield message
     for request in sorted(facts.pull_requests, key=lambda each: each.number):
         if request.state is PullRequestState.OPEN:
@@ -55,11 +55,11 @@ def unmerged_branches(facts: IssueFacts) -> Iterator[tuple[SeenBranch, Sign]]:
             yield branch, f"{branch.name} has {count(branch.ahead, 'commit')} that {are} not on the base"
 
 
-def session_told(session: SeenSession) -> Sign | None:
+def session_evidence(session: SeenSession) -> Sign | None:
     if session.alive:
         return f"{session.agent} works on it ({session.run})"
     if session.status == "waiting":
-        return f"{session.run} waits for {session.waits_for.replace('_', ' ') or 'somebody'}"
+        return f"{session.run} waits for {session.waits_for.replace('_', ' ') or 'a person'}"
     if session.status == "running":
         return f"{session.run} was at work, and its process is gone"
     return None
@@ -88,7 +88,7 @@ def sent_back(request: TrackedPullRequest) -> str:
 
 
 def not_begun(facts: IssueFacts) -> Iterator[Sign]:
-    """Why an issue is open and nobody works on it."""
+    """Why an issue is open without work."""
     some = False
     if facts.reopened_at:
         some = True

@@ -67,7 +67,7 @@ class GitScan:
         if tip is None:
             some = await self.git.text("rev-list", "--max-count=1", "--all")
             note = f"there is no branch {base}, or it has no commit"
-            return Scanned(position=now, anew=True, unread=bool(some), notes=(note,))
+            return Scanned(position=now, full=True, unread=bool(some), notes=(note,))
         off_base = asyncio.create_task(asyncio.to_thread(self._read_branches, tip))
         try:
             found = await self._go_on(position, now)
@@ -129,7 +129,7 @@ class GitScan:
         return found
 
     def _read(self, now: ScanPosition, since: str) -> Scanned:
-        found = Scanned(position=now, anew=not since)
+        found = Scanned(position=now, full=not since)
         span = f"{since}..{now.tip}" if since else now.tip
         _read_base(found, self.git.chunks("log", *_PLAIN, _FORMAT, span, "--"))
         self._leave_out_claims(found, span)
@@ -283,7 +283,7 @@ class GitScan:
         """Whoever takes a pull request back takes back the commits that it was, also those that were read before."""
         for number, by in found.reverted_requests.items():
             known = [commit.sha for commit in found.of_requests.get(number, ())]
-            if not known and not found.anew:
+            if not known and not found.full:
                 message = rf"--grep=\(#{number}\)$|^Merge pull request #{number} from "
                 known = (await self.git.text("log", "--format=%H", "-E", message, "--max-count=1", tip, "--")).split()
             for sha in known:

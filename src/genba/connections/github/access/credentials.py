@@ -97,7 +97,7 @@ async def _of_gh_alone(refused: HostNotNamed, run_gh: RunGh) -> TokenCredentials
 
 
 def gh_by(processes: Processes, environ: Mapping[str, str], folder: Path) -> RunGh:
-    """Runs the gh of the user. What it prints is handed on to nobody else.
+    """Runs the gh of the user.
 
     It gets no token of the environment: it would show that one for any host, and here only logins are asked for.
     """

@@ -26,7 +26,7 @@ _LOOPBACK = re.compile(r"localhost|127(\.[0-9]{1,3}){3}|::1")
 
 
 class Destination(msgspec.Struct, frozen=True, kw_only=True):
-    """An address that may get a token. It is written anew from its parts, so that all readers read the same host."""
+    """An address that may get a token. It is rebuilt from its parts, so that all readers read the same host."""
 
     scheme: str
     host: str

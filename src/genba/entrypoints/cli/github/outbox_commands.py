@@ -35,7 +35,7 @@ _ENTRY = NumberType("an entry")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _ALL = click.option("--all", "ended_too", is_flag=True, help="What was sent or dropped too.")
 _LONGEST_WAIT = 60.0
-"""The longest pause that somebody at a terminal sits through; after that they are told when to come back."""
+"""The longest pause that the command waits for; beyond it, it prints when to continue."""
 
 
 @click.group("outbox", invoke_without_command=True)
@@ -88,7 +88,7 @@ def send(dry_run: bool, as_json: bool) -> int:
             unchanged="nothing was sent.",
             hint="genba init --github OWNER/REPOSITORY",
         )
-    result = run_async(_send(office, told=not as_json))
+    result = run_async(_send(office, lines=not as_json))
     if as_json:
         print_json(result)
     return _end(result, as_json)
@@ -192,14 +192,14 @@ def _dry_run(as_json: bool) -> int:
     return 0
 
 
-async def _send(office: "GitHubOffice", told: bool) -> SendResult:
-    def tell(entry: OutboxEntry) -> None:
+async def _send(office: "GitHubOffice", lines: bool) -> SendResult:
+    def show(entry: OutboxEntry) -> None:
         click.echo(sent_line(entry))
 
     sender = office.sender()
     sender.outbox.unpause()
     try:
-        return await sender.send(longest_wait=_LONGEST_WAIT, heard=tell if told else None)
+        return await sender.send(longest_wait=_LONGEST_WAIT, on_end=show if lines else None)
     finally:
         await office.close()
 

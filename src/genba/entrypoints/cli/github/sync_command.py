@@ -21,7 +21,7 @@ _NOTES = 10
 
 
 @click.command("sync")
-@click.option("--full", is_flag=True, help="Read everything anew: deleted and moved issues show only then.")
+@click.option("--full", is_flag=True, help="Read all issues again, to find deleted and moved ones.")
 @click.option("--issue", type=click.IntRange(1), metavar="N", help="Read this one issue.")
 @click.option("--label", metavar="NAME", help="Take the open issues with this label as well.")
 @click.option("--project", type=click.IntRange(1), metavar="N", help="Take the open issues on this board as well.")
@@ -52,7 +52,7 @@ def sync(
         _one_issue(office, issue, as_json)
         return
     board = None if project is None else (project_owner or "", project)
-    result = look(office, full=full, label=label, board=board, dry_run=dry_run, heard=_progress())
+    result = look(office, full=full, label=label, board=board, dry_run=dry_run, progress=_progress())
     found = run_async(result)
     _clear_progress()
     if as_json:
@@ -116,7 +116,7 @@ def look_lines(found: Look, dry_run: bool = False) -> Iterator[str]:
     if result.news:
         yield ""
         rows = [
-            (f"{_MARKS[one.verdict]} pull request #{one.number}", f"of #{one.task}", one.standing, one.told)
+            (f"{_MARKS[one.verdict]} pull request #{one.number}", f"of #{one.task}", one.standing, one.result)
             for one in sorted(result.news, key=lambda one: (one.task, one.number))
         ]
         yield from (f" {line}" for line in rows_of(rows, (22, 10, 44)))

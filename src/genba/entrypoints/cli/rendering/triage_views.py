@@ -10,13 +10,13 @@ from genba.domain.facilitation import (
     IssueAssessment,
     IssueFacts,
     IssueState,
-    Stranded,
+    OrphanedWork,
     Suggestion,
 )
 from genba.entrypoints.cli.rendering.columns import cell, cut, rows_of
 from genba.entrypoints.cli.rendering.fleet_views import ago
 from genba.judgement.triage.maintenance import needs_a_person
-from genba.judgement.triage.recommendations import NOBODY
+from genba.judgement.triage.recommendations import NO_AGENT
 
 _ORDER = (
     IssueState.DONE,
@@ -44,7 +44,7 @@ _STRANDED = {
     "not_merged": "verified, and not on the base",
     "dead_session": "held by sessions whose processes are gone",
     "merged_but_open": "landed, and still open",
-    "no_reviewer": "pull requests that nobody is asked to review",
+    "no_reviewer": "pull requests without a requested reviewer",
     "dirty_tree": "working trees with changes, and nobody in them",
     "wrong_label": "labels that contradict the facts",
 }
@@ -114,12 +114,12 @@ def _rows(report: FieldReport, now: datetime) -> Iterator[_Row]:
         command, first = _next_of(report, waiting)
         why = needs_a_person(first)
         yield _Row("!", "attention", [each.issue for each in waiting], f"#{first.issue} {why}", command)
-    kinds: dict[str, list[Stranded]] = {}
-    for lying in report.stranded:
+    kinds: dict[str, list[OrphanedWork]] = {}
+    for lying in report.orphaned:
         kinds.setdefault(lying.kind, []).append(lying)
     for kind, all_ in kinds.items():
         result = all_[0].detail if len(all_) == 1 else _STRANDED.get(kind, all_[0].detail)
-        yield _Row("!", "stranded", [each.issue for each in all_], result, all_[0].command)
+        yield _Row("!", "orphaned", [each.issue for each in all_], result, all_[0].command)
 
 
 def _table(rows: Sequence[_Row], columns: int) -> Iterator[str]:
@@ -185,7 +185,7 @@ def next_lines(report: FieldReport, columns: int, most: int = _NEXT) -> Iterator
 def _why(suggestion: Suggestion, title: str) -> str:
     """What there is to do, and why it comes first. What an agent does, its command says."""
     whys = {part.name: part.why for part in suggestion.parts}
-    if suggestion.agent != NOBODY and title:
+    if suggestion.agent != NO_AGENT and title:
         first = " · ".join(filter(None, (whys.get("unblocking"), suggestion.deadline))) or whys.get("urgency", "")
         return f"{first} · {title}"
     return " · ".join(filter(None, (suggestion.description, whys.get("unblocking"), suggestion.deadline)))
@@ -227,11 +227,11 @@ def _issue_lines(each: IssueAssessment, command: str, columns: int) -> Iterator[
 
 
 def _stranded_lines(report: FieldReport, columns: int) -> Iterator[str]:
-    if not report.stranded:
+    if not report.orphaned:
         return
     yield ""
-    yield " stranded"
-    for each in report.stranded[:_MOST_ROWS]:
+    yield " orphaned"
+    for each in report.orphaned[:_MOST_ROWS]:
         yield cut(f"   #{each.issue} {cell(each.detail)}", columns)
         yield f"      {cell(each.command)}"
 
