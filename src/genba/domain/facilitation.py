@@ -226,6 +226,14 @@ class Freshness(StrEnum):
     STALE = "stale"
 
 
+class BlockerKind(StrEnum):
+    DEPENDENCY = "dependency"
+    CYCLE = "cycle"
+    ELSEWHERE = "elsewhere"
+    QUESTION = "question"
+    LABEL = "label"
+
+
 class FieldBlocker(msgspec.Struct, frozen=True, kw_only=True):
     """What stands in the way of an issue, and who can clear it."""
 
@@ -237,6 +245,8 @@ class FieldBlocker(msgspec.Struct, frozen=True, kw_only=True):
     """Who can clear it: an agent, a login, `a person`."""
     chain: tuple[int, ...] = ()
     """From this issue to the one at the root of it."""
+    known: bool = True
+    """Whether the issue at the root is known here."""
 
 
 class IssueAssessment(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -251,6 +261,8 @@ class IssueAssessment(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
     blockers: tuple[FieldBlocker, ...] = ()
     freshness: Freshness = Freshness.RECENT
     last_at: str = ""
+    named_by: How | None = None
+    """How the newest commit of it on the base names it; None where no commit did."""
     changed: bool = False
     """Whether the state or its evidence is another one than at the last look."""
     closed: bool = False

@@ -126,20 +126,22 @@ class _Sender(msgspec.Struct, frozen=True):
 
 
 def entry_of(row: Row) -> OutboxEntry:
+    """The entry of a row of `COLUMNS`."""
+    id_, key, change, lane, status, attempts, not_before, error, receipt, run, created_at, sent_at, ended_at = row
     return OutboxEntry(
-        id=row[0],
-        key=row[1],
-        change=_change.decode(row[2]),
-        lane=row[3],
-        status=OutboxStatus(row[4]),
-        attempts=row[5],
-        not_before=row[6],
-        error=row[7],
-        receipt=_receipt.decode(row[8]) if row[8] else None,
-        run=row[9],
-        created_at=row[10],
-        sent_at=row[11],
-        ended_at=row[12],
+        id=id_,
+        key=key,
+        change=_change.decode(change),
+        lane=lane,
+        status=OutboxStatus(status),
+        attempts=attempts,
+        not_before=not_before,
+        error=error,
+        receipt=_receipt.decode(receipt) if receipt else None,
+        run=run,
+        created_at=created_at,
+        sent_at=sent_at,
+        ended_at=ended_at,
     )
 
 
@@ -174,9 +176,10 @@ def begin(tx: Transaction, owner: str, entry: OutboxEntry, at: datetime) -> Outb
     if _sender(tx, _HOLD_SENDER).owner != owner:
         return None
     row = tx.one(_ONE, project=tx.project, id=entry.id)
-    if row is None or row[4] not in ("pending", "sending"):
+    current = entry_of(row) if row is not None else None
+    if current is None or current.status not in (OutboxStatus.PENDING, OutboxStatus.SENDING):
         return None
-    return _begun(tx, entry_of(row), at)
+    return _begun(tx, current, at)
 
 
 def renew(tx: Transaction, owner: str, at: datetime) -> bool:
@@ -189,33 +192,32 @@ def renew(tx: Transaction, owner: str, at: datetime) -> bool:
 
 def end(tx: Transaction, owner: str, entry: OutboxEntry, receipt: DeliveryReceipt, at: datetime) -> OutboxEntry:
     """Record the receipt. A text that was replaced meanwhile is still to be sent."""
-    row = _still(tx, entry)
-    same = entry_of(row).change == entry.change
+    current = _still(tx, entry)
+    same = current.change == entry.change
     values = {"project": tx.project, "id": entry.id, "receipt": as_json(receipt)}
     if same:
         tx.do(_END, at=written(at), **values)
-    elif row[4] != OutboxStatus.DONE:
+    elif current.status is not OutboxStatus.DONE:
         tx.do(_ONCE_MORE, **values)
     tx.do(_LET_GO, project=tx.project, owner=owner)
-    return entry_of(_still(tx, entry))
+    return _still(tx, entry)
 
 
 def fail(tx: Transaction, owner: str, entry: OutboxEntry, error: str) -> OutboxEntry:
     """The other side refuses it: its lane waits for a person."""
-    row = _still(tx, entry)
-    if entry_of(row).change == entry.change:
+    if _still(tx, entry).change == entry.change:
         tx.do(_FAIL, project=tx.project, id=entry.id, error=bounded(error))
     else:
         tx.do(_POSTPONE, project=tx.project, id=entry.id, error=bounded(error), until="")
     tx.do(_LET_GO, project=tx.project, owner=owner)
-    return entry_of(_still(tx, entry))
+    return _still(tx, entry)
 
 
 def postpone(tx: Transaction, owner: str, entry: OutboxEntry, until: datetime, error: str) -> OutboxEntry:
     """It is tried again, not before that time; what comes after it on its lane waits with it."""
     tx.do(_POSTPONE, project=tx.project, id=entry.id, error=bounded(error), until=written(until))
     tx.do(_LET_GO, project=tx.project, owner=owner)
-    return entry_of(_still(tx, entry))
+    return _still(tx, entry)
 
 
 def release(tx: Transaction, owner: str) -> None:
@@ -319,16 +321,19 @@ def _begun(tx: Transaction, entry: OutboxEntry, at: datetime) -> OutboxEntry:
     return msgspec.structs.replace(entry, status=OutboxStatus.SENDING, attempts=attempts, sent_at=written(at))
 
 
-def _still(tx: Transaction, entry: OutboxEntry) -> Row:
+def _still(tx: Transaction, entry: OutboxEntry) -> OutboxEntry:
     row = tx.one(_ONE, project=tx.project, id=entry.id)
     if row is None:
         raise StateConflictError(f"entry {entry.id} of the outbox is gone", hint="genba outbox list --all")
-    return row
+    return entry_of(row)
 
 
 def _sender(tx: Transaction, statement: Statement) -> _Sender:
     row = tx.one(statement, project=tx.project)
-    return _Sender(row[0], row[1], row[2], bool(row[3]), row[4]) if row else _Sender("", "", "", False, "")
+    if row is None:
+        return _Sender("", "", "", False, "")
+    owner, until, paused_until, firm, why = row
+    return _Sender(owner, until, paused_until, bool(firm), why)
 
 
 def _lease_ends(sender: _Sender, at: datetime, lives: Lives) -> datetime | None:

@@ -383,48 +383,60 @@ def _kept(row: tuple[Any, ...]) -> Kept:
 
 
 def _task(row: tuple[Any, ...]) -> TaskSeen:
+    """The task of a row of `_TASK`."""
+    # fmt: off
+    (
+        id_, number, title, body, status, priority, labels, parent, assignee, requires_review, blocker_kind,
+        blocker_reason, tracker, created_at, updated_at, reviewer_type, type_, phases, due,
+    ) = row
+    # fmt: on
     return TaskSeen(
-        id=row[0],
-        number=row[1],
-        title=row[2],
-        body=row[3],
-        status=row[4],
-        priority=row[5],
-        labels=() if row[6] == "[]" else _labels.decode(row[6]),
-        parent=row[7],
-        assignee=row[8],
-        requires_review=bool(row[9]),
-        reviewer_type=row[15],
-        blocker_kind=row[10] or "",
-        blocker_reason=row[11],
-        tracker=row[12],
-        created_at=row[13],
-        updated_at=row[14],
-        type=row[16],
-        due=row[18],
-        phases=() if row[17] == "[]" else _phases.decode(row[17]),
+        id=id_,
+        number=number,
+        title=title,
+        body=body,
+        status=status,
+        priority=priority,
+        labels=() if labels == "[]" else _labels.decode(labels),
+        parent=parent,
+        assignee=assignee,
+        requires_review=bool(requires_review),
+        reviewer_type=reviewer_type,
+        blocker_kind=blocker_kind or "",
+        blocker_reason=blocker_reason,
+        tracker=tracker,
+        created_at=created_at,
+        updated_at=updated_at,
+        type=type_,
+        due=due,
+        phases=() if phases == "[]" else _phases.decode(phases),
     )
 
 
 def _sessions(rows: Iterable[tuple[Any, ...]]) -> dict[int, list[SessionSeen]]:
     found: dict[int, list[SessionSeen]] = {}
-    for row in rows:
-        found.setdefault(row[0], []).append(
+    # fmt: off
+    for (
+        task, run, agent, status, waits_for, outcome, reason, branch, verified, started_at, heartbeat_at, executor,
+        host, purpose, connected,
+    ) in rows:
+        # fmt: on
+        found.setdefault(task, []).append(
             SessionSeen(
-                run=row[1],
-                agent=row[2],
-                status=row[3],
-                waits_for=row[4],
-                outcome=row[5] or "",
-                reason=row[6],
-                branch=row[7],
-                verified=row[8],
-                started_at=row[9],
-                heartbeat_at=row[10],
-                executor=row[11],
-                host=row[12],
-                purpose=row[13],
-                connected=bool(row[14]),
+                run=run,
+                agent=agent,
+                status=status,
+                waits_for=waits_for,
+                outcome=outcome or "",
+                reason=reason,
+                branch=branch,
+                verified=verified,
+                started_at=started_at,
+                heartbeat_at=heartbeat_at,
+                executor=executor,
+                host=host,
+                purpose=purpose,
+                connected=bool(connected),
             )
         )
     return found

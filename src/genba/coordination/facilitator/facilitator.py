@@ -60,7 +60,7 @@ _position = reader(ScanPosition)
 _COMMENTS = ("comment", "update")
 _GIT, _GIT_BEFORE = "git", "git:2"
 """The place that git was read to, and the one that another version kept, in another form."""
-_FORM = f"6 {__version__}"
+_FORM = f"7 {__version__}"
 """The form in which things are kept, and the version that judges: after another version, everything is read again."""
 
 
@@ -477,7 +477,7 @@ class Facilitator:
             resting=resting,
             actions=actions(assessments, field, values, self.settings.keeping, known),
             recommendation=recommendation,
-            health=health_of(assessments, recommendation, moves.around.unread),
+            health=health_of(assessments, recommendation, moves.around.unread, in_work=moves.in_work),
             orphaned=orphaned(assessments, field, moves.around),
             unread=moves.around.unread,
         )

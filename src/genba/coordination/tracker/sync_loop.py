@@ -12,7 +12,7 @@ from genba.blackboard.database.sanitize import now
 from genba.blackboard.tracker import pull_request_terms
 from genba.blackboard.tracker.issue_copy import TrackerBoard
 from genba.coordination.tracker.outbox_sender import Sender
-from genba.coordination.tracker.tracker_sync import Synchronizer
+from genba.coordination.tracker.tracker_sync import Synchronizer, SyncInProgressError
 from genba.definitions.project.tracker_section import GitHubSettings
 from genba.domain.errors import GenbaError, RecoverableError, StateConflictError
 from genba.domain.tracker.remote import SyncResult, Terms
@@ -86,9 +86,10 @@ class Follower:
         before = await asyncio.to_thread(self.board.store.read, pull_request_terms.every)
         try:
             result = await self.synchronizer.sync()
+        except SyncInProgressError:
+            return False
         except StateConflictError as error:
-            if "another sync" not in error.message:
-                self._tell("look", error.message)
+            self._tell("look", error.message)
             return False
         except GenbaError as error:
             self._tell("look", f"GitHub could not be looked at: {error.message}")

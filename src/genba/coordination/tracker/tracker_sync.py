@@ -76,6 +76,10 @@ class _Full(msgspec.Struct, frozen=True, kw_only=True):
     began_at: str = ""
 
 
+class SyncInProgressError(StateConflictError):
+    """Another process syncs this project."""
+
+
 class Synchronizer:
     """Reads a tracker into the blackboard, and what became of pull requests back into their tasks."""
 
@@ -396,7 +400,7 @@ class Synchronizer:
         if holder and lives(holder) is False:
             holder = await asyncio.to_thread(self.board.take_lease, LEASE, self.owner, _LEASE_SECONDS, holder)
         if holder:
-            raise StateConflictError(
+            raise SyncInProgressError(
                 f"another sync of this project is under way: process {holder.split('/')[-2:][0]}",
                 unchanged="nothing was changed.",
                 hint="wait for it, then: genba sync",

@@ -11,6 +11,7 @@ import msgspec
 
 from genba.domain.facilitation import (
     FieldBlocker,
+    How,
     IssueAssessment,
     IssueFacts,
     IssueState,
@@ -53,6 +54,7 @@ class _Judged(msgspec.Struct, frozen=True):
     evidence: tuple[str, ...]
     dropped: bool = False
     """Closed, and nothing was done about it."""
+    named_by: How | None = None
 
 
 def assess_all(
@@ -102,6 +104,7 @@ def _assessment(
         blockers=blockers,
         freshness=clock.freshness_of(facts.last_at),
         last_at=facts.last_at,
+        named_by=judged.named_by,
         changed=last is not None and (before is None or (before.state, before.evidence) != (state, evidence)),
         closed=facts.state == "closed",
     )
@@ -138,7 +141,7 @@ def _closed(facts: IssueFacts, there: Landing | None) -> _Judged:
         message = f"closed as {facts.state_reason.replace('_', ' ')}{by}"
         return _Judged(IssueState.DONE, (message,), dropped=True)
     if there is not None:
-        return _Judged(IssueState.DONE, (f"closed{by}", *there.evidence))
+        return _Judged(IssueState.DONE, (f"closed{by}", *there.evidence), named_by=there.named_by)
     nothing = "nothing landed since it was reopened" if facts.reopened_at else "no commit of it is on the base"
     return _Judged(IssueState.DONE, (f"closed{by}", nothing))
 
@@ -194,7 +197,7 @@ def _open(facts: IssueFacts, base: str, there: Landing | None, parts: Mapping[in
     if left and made:
         return _Judged(IssueState.IN_PROGRESS, (f"its parts are in work; left: {_numbers(left)}", *goes_on))
     if there is not None and not left and not goes_on:
-        return _Judged(IssueState.DONE, (*there.evidence, "its issue is still open"))
+        return _Judged(IssueState.DONE, (*there.evidence, "its issue is still open"), named_by=there.named_by)
     working = tuple(signs_of_work(facts, base))
     if made and not working:
         return _all_parts_done(facts)

@@ -2,17 +2,23 @@
 
 from collections.abc import Mapping, Sequence
 
-from genba.domain.facilitation import HealthCondition, IssueAssessment, IssueState, RecommendAction
-from genba.judgement.triage.recommendations import IN_WORK
+from genba.domain.facilitation import BlockerKind, HealthCondition, IssueAssessment, IssueState, RecommendAction
 
 _NAMES = ("states_clear", "next_clear", "blockers_visible", "startable")
 _CAN_GO_ON = (IssueState.INCOMPLETE, IssueState.IN_PROGRESS, IssueState.REVIEW_PENDING)
 
 
 def health_of(
-    assessments: Mapping[int, IssueAssessment], recommendation: RecommendAction, unread: Sequence[str] = ()
+    assessments: Mapping[int, IssueAssessment],
+    recommendation: RecommendAction,
+    unread: Sequence[str] = (),
+    *,
+    in_work: bool = False,
 ) -> tuple[HealthCondition, ...]:
-    """The four conditions, always in the same order. None holds of a field of which something was never read."""
+    """The four conditions, always in the same order. None holds of a field of which something was never read.
+
+    `in_work`: everything that can continue is in work.
+    """
     if unread:
         detail = f"not known: {unread[0]}"
         return tuple(HealthCondition(name=name, holds=False, detail=detail) for name in _NAMES)
@@ -20,7 +26,7 @@ def health_of(
     unknown = tuple(each.issue for each in all_of_them if each.state is IssueState.UNKNOWN)
     hidden = tuple(each.issue for each in all_of_them if each.state is IssueState.BLOCKED and not _names_blocker(each))
     left = tuple(each.issue for each in all_of_them if each.state is not IssueState.DONE)
-    clear = bool(recommendation.suggestions) or not left or recommendation.reason == IN_WORK
+    clear = bool(recommendation.suggestions) or not left or in_work
     startable = not left or any(each.state in _CAN_GO_ON for each in all_of_them)
     return (
         _condition("states_clear", unknown, "the state is not known"),
@@ -31,7 +37,7 @@ def health_of(
 
 
 def _names_blocker(assessment: IssueAssessment) -> bool:
-    return any(blocker.detail and blocker.kind != "label" for blocker in assessment.blockers)
+    return any(blocker.detail and blocker.kind != BlockerKind.LABEL for blocker in assessment.blockers)
 
 
 def _condition(name: str, offenders: tuple[int, ...], detail: str) -> HealthCondition:

@@ -13,6 +13,8 @@ class Landing(msgspec.Struct, frozen=True):
 
     time: str
     evidence: tuple[str, ...]
+    named_by: How | None = None
+    """How its newest commit names the issue."""
 
 
 def landed(facts: IssueFacts, base: str = "") -> Landing | None:
@@ -38,7 +40,7 @@ def landed(facts: IssueFacts, base: str = "") -> Landing | None:
             if not since or time > since:
                 lines.append(words)
                 newest = max(newest, time)
-    return Landing(newest, tuple(lines)) if lines else None
+    return Landing(newest, tuple(lines), first.how if first is not None else None) if lines else None
 
 
 def _of_requests(facts: IssueFacts, base: str) -> Iterator[tuple[str, str]]:

@@ -289,6 +289,12 @@ class Recommender:
         wanted = self.assessments[number].required_capability
         return f"has the capability {wanted}" if wanted in self.by_name[agent].capabilities else "works here"
 
+    @property
+    def in_work(self) -> bool:
+        """True while an agent works on an issue that is left."""
+        left = (number for number in self.shown if self.assessments[number].state is not IssueState.DONE)
+        return any(session.alive for number in left for session in self.field[number].sessions)
+
     def _nothing(self) -> str:
         """Why no agent is recommended."""
         left = [each for number in self.shown if (each := self.assessments[number]).state is not IssueState.DONE]
@@ -301,7 +307,7 @@ class Recommender:
         free = [each for each in left if self.field[each.issue].stage is None]
         wanted = {each.required_capability for each in free if each.required_capability}
         lacking = sorted(name for name in wanted if not self.candidates.get(name))
-        if any(session.alive for each in left for session in self.field[each.issue].sessions):
+        if self.in_work:
             return IN_WORK
         if lacking:
             return f"no agent that can be called with an issue has the capability {', '.join(lacking)}"

@@ -12,6 +12,7 @@ import msgspec
 
 from genba.domain.facilitation import (
     AvailableAgent,
+    BlockerKind,
     FieldBlocker,
     Freshness,
     How,
@@ -48,8 +49,8 @@ _MINOR = ("refactor", "refactoring", "improvement", "enhancement", "cleanup", "c
 _LOWEST = 0.3
 """Below it others come first."""
 _BY_A_PERSON = (1.0, 0.5)
-_NAMED_BY = tuple(f"({how})" for how in (How.TRAILER, How.KEYWORD))
-"""How a commit on the base names the issue so surely that it can be verified as its work; the evidence says which."""
+_NAMED_BY = (How.TRAILER, How.KEYWORD)
+"""How a commit on the base names the issue so surely that it can be verified as its work."""
 
 
 class TriageContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -181,7 +182,7 @@ def closing_command(assessment: IssueAssessment, facts: IssueFacts, around: Tria
         return f"gh issue close {facts.number} --repo {shlex.quote(around.repository)}"
     if facts.status is TaskStatus.REVIEW or facts.verified:
         return f"genba task done {facts.number}"
-    named = any(how in message for message in assessment.evidence for how in _NAMED_BY)
+    named = assessment.named_by in _NAMED_BY
     return f"genba verify {facts.number}" if named or facts.sessions else looking_command(facts, around)
 
 
@@ -194,15 +195,15 @@ def looking_command(facts: IssueFacts, around: TriageContext) -> str:
 def _clearing(facts: IssueFacts, blocker: FieldBlocker, around: TriageContext) -> SuggestedCommand | None:
     number = facts.number
     match blocker.kind:
-        case "question":
+        case BlockerKind.QUESTION:
             return SuggestedCommand(f'genba answer {number} "…"', f"Answer #{number}: {blocker.detail}")
-        case "cycle":
+        case BlockerKind.CYCLE:
             first = blocker.chain[1] if len(blocker.chain) > 1 else number
             message = f"Break the circle of #{number}: {blocker.detail}"
             return SuggestedCommand(f"genba task depend {number} --remove {first}", message)
-        case "dependency" if blocker.issue is not None and not blocker.detail.endswith("nothing is known"):
+        case BlockerKind.DEPENDENCY if blocker.issue is not None and blocker.known:
             return None  # the work on its dependency clears the blocker
-        case "elsewhere" | "label" | "dependency":
+        case BlockerKind.ELSEWHERE | BlockerKind.LABEL | BlockerKind.DEPENDENCY:
             return SuggestedCommand(looking_command(facts, around), f"Clear the way of #{number}: {blocker.detail}")
     return SuggestedCommand(f"genba task unblock {number}", f"Clear the way of #{number}: {blocker.detail}")
 
