@@ -1,4 +1,4 @@
-"""`make bench`: what Genba costs, as ratios to the bare thing in the same run."""
+"""`make bench`: the cost of Genba, as ratios to a minimal alternative in the same run."""
 
 import json
 import multiprocessing
@@ -41,10 +41,10 @@ ITERATIONS = 20
 
 
 def main() -> int:
-    """Everything, its ledgers and the page; or the parts that are named, and ledgers and page only with `--write`."""
+    """Measure all parts and write ledgers and page; or named parts, which are written only with `--write`."""
     if any(name.startswith("PYTHON") for name in os.environ):  # measured as an ordinary shell would start it
         os.execve(sys.executable, [sys.executable, "-m", "bench", *sys.argv[1:]], clean_environment())
-    os.environ.setdefault("GENBA_SANDBOX", "worktree")  # walls have rows of their own
+    os.environ.setdefault("GENBA_SANDBOX", "worktree")  # the sandbox has rows of its own
     named = [word for word in sys.argv[1:] if word != "--write"]
     strange = [name for name in named if name not in PARTS]
     if strange:
@@ -60,18 +60,18 @@ def main() -> int:
             broken.append(name)
     missed = report(rows)
     if broken:
-        print(f"not measured, since it broke: {', '.join(broken)}", file=sys.stderr)
+        print(f"not measured because of an error: {', '.join(broken)}", file=sys.stderr)
     return 1 if broken else missed
 
 
 def _alone(name: str, write: bool) -> list[Row]:
-    """One part, in a process of its own: what it has loaded or left running is nothing to the next one."""
+    """Measure one part in its own process, so that parts do not affect each other."""
     with ProcessPoolExecutor(max_workers=1, mp_context=multiprocessing.get_context("fork")) as process:
         return process.submit(_measured, name, write).result()
 
 
 def _measured(name: str, write: bool) -> list[Row]:
-    """What one part finds. It is written down as soon as it is known."""
+    """Measure one part and write its ledger."""
     about, measure = PARTS[name]
     print(f"{name}: {about}", file=sys.stderr, flush=True)
     began, facts = time.monotonic(), machine.facts()
@@ -139,7 +139,7 @@ def _whole_run(repository: Path) -> list[Row]:
 
 
 def _iteration(repository: Path) -> list[Row]:
-    """The cost of an iteration: many against one, less the processes themselves."""
+    """The cost of an iteration: many against one, without the agent processes."""
     genba, root = str(BIN / "genba"), str(repository)
 
     def bare() -> None:
@@ -160,25 +160,25 @@ def _iteration(repository: Path) -> list[Row]:
 
 
 PARTS: dict[str, tuple[str, Callable[[], list[Row] | Measured]]] = {
-    "truth": ("Lying agents and honest ones, before four judges", truth.rows),
-    "real_commits": ("Real commits before the guards", real_commits.rows),
-    "run": ("One run", _one_run),
+    "truth": ("Lying and honest agents, judged in four ways", truth.rows),
+    "real_commits": ("Real commits and the built-in checks", real_commits.rows),
+    "run": ("One session", _one_run),
     "blackboard": ("The blackboard, beside bare SQL", blackboard.rows),
-    "verification": ("A second look at what was checked", verification.rows),
-    "sandbox": ("Walls, at the start of a command", sandbox.rows),
+    "verification": ("A repeated verification", verification.rows),
+    "sandbox": ("Start of a command in a sandbox", sandbox.rows),
     "output": ("100 MB of output, beside cat > file", output.rows),
-    "large_trees": ("A working tree of 50,000 files, beside git worktree add", large_trees.rows),
+    "large_trees": ("A worktree of 50,000 files, beside git worktree add", large_trees.rows),
     "real_agents": ("A real agent, beside its bare binary", real_agents.rows),
-    "mcp": ("An agent that asks for its next action, beside a bare tool", mcp.rows),
-    "fleet": ("A fleet, beside a shell that does the least of the same", fleet.rows),
-    "field": ("The facilitator on 10,000 issues, beside a bare git log", field.rows),
+    "mcp": ("A request for the next action, beside a minimal MCP tool", mcp.rows),
+    "fleet": ("A fleet, beside a minimal shell script", fleet.rows),
+    "field": ("The facilitator on 10,000 issues, beside git log", field.rows),
     "web": ("The dashboard in a browser, large beside small", web.rows),
-    "workers": ("From 1 to 100 workers, beside a shell of the same width", workers.rows),
+    "workers": ("From 1 to 100 workers, beside a parallel shell script", workers.rows),
     "memory": ("Memory of a worker, idle and at work", workers_memory.rows),
-    "idle_calls": ("Model calls while nobody works", idle_calls.rows),
+    "idle_calls": ("Model calls while idle", idle_calls.rows),
     "growth": ("From 10 to 10,000 tasks", growth.rows),
 }
-"""What is measured, and what the page calls it."""
+"""The parts, with their titles on the page."""
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The least that a number of tasks needs, whoever starts them: a working tree, the process of the agent and its commit,
+# The minimum for a number of tasks: a worktree, the process of the agent and its commit,
 # some of them at one time; then, one after the other, a merge without a checkout, the checkout of the user, a clean-up.
 # usage: bare_fleet.sh REPOSITORY TASKS AT_ONE_TIME TURN PYTHON
 set -e

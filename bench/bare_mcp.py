@@ -11,7 +11,7 @@ from mcp.server import MCPServer
 SCHEMA = "CREATE TABLE agent_connections (token TEXT PRIMARY KEY, action TEXT, instruction TEXT)"
 
 
-class Told(TypedDict):
+class Answer(TypedDict):
     action: str
     instruction: str
 
@@ -21,12 +21,12 @@ def main(path: str) -> None:
     server = MCPServer("bare")
 
     @server.tool()
-    async def get_next_action(session_token: str) -> Told:
+    async def get_next_action(session_token: str) -> Answer:
         """What to do next."""
         found = rows.execute(
             "SELECT action, instruction FROM agent_connections WHERE token = ?", (session_token,)
         ).fetchone()
-        return Told(action=found[0], instruction=found[1])
+        return Answer(action=found[0], instruction=found[1])
 
     app = server.streamable_http_app(stateless_http=True, json_response=True)
     config = uvicorn.Config(app, log_config=None, access_log=False)

@@ -72,7 +72,7 @@ async def _measured(root: Path) -> dict[str, list[float]]:
 
 
 def _bare(root: Path) -> float:
-    """What any tool pays to see the history: git writes hash, time and message of each commit, and somebody reads.
+    """The cost of reading the history: git writes hash, time and message of each commit.
 
     The reader only tells the commits apart and counts them. Nothing is parsed, kept or judged.
     """

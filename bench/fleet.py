@@ -1,6 +1,6 @@
 """A fleet beside a shell that does the least of the same: the same agents, the same trees, the same merges.
 
-Nobody is faster than the cores of the machine. So what 64 sleeping agents should take is measured and not assumed: a
+The cores limit every tool. So the ideal for 64 sleeping agents is measured, not assumed: a
 shell starts the same 64 processes in the same 64 working trees, and merges their branches.
 """
 
@@ -33,9 +33,9 @@ COUNTED = 10
 BRANCHES = 50
 DEADLINE = 120.0
 NOTES = """\
-The ideal of 64 agents that sleep for one second is what a shell on the same machine takes for the same processes, the
-same working trees and the same merges: on a few cores nobody does all that within one second. That ideal has the limit.
-The ratio to one second, which wants a core for each agent and git for nothing, is told too; it is far over 1.5×."""
+The ideal for 64 agents that sleep one second is the time of a shell on the same machine for the same processes,
+worktrees and merges; a few cores cannot do all that within one second. The limit applies to that ideal. The ratio to
+one second, which assumes a core for each agent and free git, is shown too; it is far over 1.5×."""
 
 
 class Taken(NamedTuple):
@@ -54,7 +54,7 @@ def rows() -> Measured:
 
 
 def _sleepers() -> list[Row]:
-    """Like with like: a shell has no walls, so the fleet held to it has none. What walls cost is told beside."""
+    """A shell has no sandbox, so the compared fleet has none. The fleet with a sandbox has its own row."""
     found = _taking_turns(
         genba=lambda: by_a_fleet(SLEEPERS, SLEEPERS, SECONDS, sandbox="worktree"),
         sandboxed=lambda: by_a_fleet(SLEEPERS, SLEEPERS, SECONDS),
@@ -64,11 +64,11 @@ def _sleepers() -> list[Row]:
     what = f"{SLEEPERS} agents that sleep {SECONDS:g} s, {SLEEPERS} workers"
     figure = f"{genba:.1f} s beside {bare:.1f} s; {_processor(found)}, {os.cpu_count()} cores, "
     figure += f"{os.getloadavg()[0]:.1f} processes wanted them"
-    behind = f"{sandboxed:.1f} s beside {bare:.1f} s; {_processor(found, 'walled')}"
+    behind = f"{sandboxed:.1f} s beside {bare:.1f} s; {_processor(found, 'sandboxed')}"
     naive = f"{genba:.1f} s; with a core for each agent and git for nothing it would be {SECONDS:g} s"
     return [
-        Row(f"{what}, no walls / the same in a shell", figure, genba / bare, 1.5),
-        Row(f"{what}, behind the walls of this machine / in a shell without", behind, sandboxed / bare),
+        Row(f"{what}, no sandbox / the same in a shell", figure, genba / bare, 1.5),
+        Row(f"{what}, in the sandbox of this machine / in a shell without", behind, sandboxed / bare),
         Row(f"{what} / {SECONDS:g} s", naive, genba / SECONDS),
     ]
 
@@ -132,7 +132,7 @@ def _ground(seconds: float = 0.0, tasks: int = 0) -> Iterator[Ground]:
 
 
 def by_a_fleet(tasks: int, workers: int, seconds: float, sandbox: str = "") -> Taken:
-    """A fleet behind the walls that this machine has, unless others are named."""
+    """A fleet in the default sandbox of this machine, unless `kind` names another."""
     environment = clean_environment() | ({SANDBOX_VARIABLE: sandbox} if sandbox else {})
     with _ground(seconds, tasks) as ground:
         return timed(ground, working(workers), tasks, environment)
@@ -162,7 +162,7 @@ def timed(ground: Ground, words: list[str], landed: int, environment: dict[str, 
 
 
 def wait_for_all() -> None:
-    """What ends after whoever started it, as agents and their supervisors may, is counted with the rest."""
+    """Processes that outlive their parent, such as agents and supervisors, are counted too."""
     with suppress(ChildProcessError):
         while True:
             os.waitpid(-1, 0)
@@ -220,7 +220,7 @@ def _recovered() -> Taken:
             "stderr": subprocess.DEVNULL,
         }
         first = subprocess.Popen(words, **quiet)  # type: ignore[call-overload]
-        until(lambda: any(ground.root.glob(f"{questions}/1/heard.jsonl")))
+        until(lambda: any(ground.root.glob(f"{questions}/1/output.jsonl")))
         before = _steps(ground)
         os.kill(first.pid, signal.SIGKILL)
         first.wait()

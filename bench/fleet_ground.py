@@ -20,20 +20,20 @@ COMMIT = "echo $GENBA_ISSUE > task-$GENBA_ISSUE.txt && git add -A && git commit 
 
 
 class Ground:
-    """One project, ready to be worked on, whoever does it."""
+    """One project, ready for work by any tool."""
 
     def __init__(self, folder: Path, seconds: float = 0.0, database: str = "") -> None:
         self.root = folder / "repository"
         self.database = database or str(self.root / ".genba" / "genba.db")
         self.turn = folder / "turn.json"
-        self.deeds: list[dict[str, Any]] = [*([{"sleep": seconds}] if seconds else []), {"run": COMMIT}]
+        self.actions: list[dict[str, Any]] = [*([{"sleep": seconds}] if seconds else []), {"run": COMMIT}]
         self._repository()
         work = {"agent": "worker", "memory_per_worker_mb": 0}
         self._write(".genba/config.yaml", yaml.safe_dump({"work": work}))
         self._agent()
         self.git("add", "-A")
         self.git("commit", "-q", "-m", "Begin")
-        played = {"expect": (), "model": None, "do": self.deeds, "asked_model": None, "prompt": ""}
+        played = {"expect": (), "model": None, "do": self.actions, "asked_model": None, "prompt": ""}
         self.turn.write_text(json.dumps(played))
 
     def _repository(self) -> None:
@@ -53,7 +53,7 @@ class Ground:
         self._write(".agent/worker/agent.json", json.dumps(file))
         self._write(".agent/worker/steps_registry.json", json.dumps({"steps": {"work": {}}}))
         self._write(".agent/worker/prompts/system.md", "Be quick.\n")
-        turns = {"turns": [{"do": self.deeds, "reply": "done"}], "repeat": True}
+        turns = {"turns": [{"do": self.actions, "reply": "done"}], "repeat": True}
         self._write(".agent/worker/script.yaml", yaml.safe_dump(turns))
 
     def tasks(self, count: int, first: int = 1) -> "Ground":

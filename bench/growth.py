@@ -1,9 +1,8 @@
-"""How cost grows from 10 to 10,000 tasks: what everybody pays again and again, in seconds of the processor.
+"""How recurring cost grows from 10 to 10,000 tasks, in processor seconds.
 
-One field grows while it is measured. Its tasks are added by the same verb as yours, all of them are open, and a third
-waits for another one. Nobody may begin: the provider of their agent asks everybody to wait, which is the dearest way of
-having nothing to do, since every task is ranked before it is told to wait. A second field has a past: as many tasks are
-done, each with all that a fleet leaves in the database, and ten more wait.
+One project grows while it is measured. All its tasks are open, and a third depends on another one. None can start,
+because the provider of their agent is paused: the most expensive idle state, since every task is ranked first. A second
+project has a history: as many done tasks, each with everything that a fleet leaves in the database, and ten waiting.
 """
 
 import asyncio
@@ -54,10 +53,6 @@ _MUST_NOT_GROW = (
 
 _NOT_DRAWN = ("genba task list --ready", "genba status, all done")
 """Lines that would lie upon others in the picture."""
-PICTURES = {
-    "numbers-growth.svg": "Processor time of what is done again and again, from 10 to 10,000 tasks. "
-    "What reads all tasks grows with their number; what changes one does not."
-}
 
 Series = dict[str, dict[int, float]]
 
@@ -81,7 +76,7 @@ def rows() -> Measured:
     made = [_row(name, found) for name, found in series.items()]
     apart = {name: series.pop(name) for name in _NOT_DRAWN}
     more = {"series": _kept(series), "not_drawn": _kept(apart), "bytes": _kept(sizes)}
-    return Measured([*made, *(_size_row(*each) for each in sizes.items())], {**more, "pictures": PICTURES})
+    return Measured([*made, *(_size_row(*each) for each in sizes.items())], {**more})
 
 
 def _row(name: str, found: dict[int, float]) -> Row:
@@ -143,7 +138,7 @@ def _fill(board: Blackboard, size: int) -> None:
 
 
 def _copied(source: Path, target: Path) -> None:
-    """What is written by a measure is written to a copy: the field itself stays as it is said to be."""
+    """Measures write to a copy, so the project itself does not change."""
     with sqlite3.connect(source) as read, sqlite3.connect(target) as written:
         read.backup(written)
     read.close()
@@ -191,7 +186,7 @@ def _look(ground: Ground) -> float:
 
 def _verbs(copy: Path, project: str) -> dict[str, float]:
     with Blackboard.open(str(copy), project) as board:
-        found = {"the ready tasks, read anew": _least(lambda: Blackboard(board.store).ready())}
+        found = {"the ready tasks, read again": _least(lambda: Blackboard(board.store).ready())}
         gc.collect()
         gc.freeze()  # what was read for another measure is not looked through in these
         found["a status change"] = _least(lambda: _changes(board), OFTEN) / CHANGES
@@ -222,7 +217,7 @@ def _added(board: Blackboard) -> None:
 
 
 async def _asked(board: Blackboard) -> float:
-    """Somebody writes before each question: otherwise it would be answered by heart."""
+    """A write before each question prevents cached answers."""
     fleet, workflow = FleetBoard(board), WorkflowBoard(board)
     settings = FleetSettings(workflow=WorkflowSettings(calls_per_minute=10**9, max_repeats=10**9))
     service = WorkflowService(workflow, fleet, ScriptedDesk(fleet), settings, board.store.project, {}, tuple)

@@ -1,4 +1,4 @@
-"""The table at the top of the page of numbers, and the paragraph of README.md: what a newcomer wants to know first."""
+"""The table at the top of the page of numbers, and the paragraph of README.md."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -9,10 +9,10 @@ from bench.ledgers import Ledger
 from bench.measuring import Row
 from bench.peers import TITLE, Peers
 
-TITLE_OF_TABLE = "In one minute"
+TITLE_OF_TABLE = "Summary"
 NOT_YET = "not measured yet"
 NOT_THERE = "not in its ledger"
-"""What stands where a ledger has another form than the table knows: a test fails then, and no measure is lost."""
+"""The cell for a ledger of an unexpected form; a test fails then."""
 _COMMANDS = {"chaos": "make chaos", "soak": "make soak", "tests": "make test-all"}
 
 
@@ -30,7 +30,7 @@ class Headline:
 
 def table(found: Mapping[str, Ledger], others: Peers) -> str:
     """Every headline, measured or not."""
-    lines = [f"## {TITLE_OF_TABLE}\n", "| | Genba | beside it | how |", "|---|---|---|---|"]
+    lines = [f"## {TITLE_OF_TABLE}\n", "| | Genba | alternative | command |", "|---|---|---|---|"]
     for each in HEADLINES:
         ledger = found.get(each.part)
         command = _COMMANDS.get(each.part, f"make bench PARTS={each.part}")
@@ -44,7 +44,7 @@ def table(found: Mapping[str, Ledger], others: Peers) -> str:
 
 
 def paragraph(found: Mapping[str, Ledger]) -> str:
-    """The few figures that README.md tells. What is not measured is not told."""
+    """The figures of README.md. Parts without a ledger are left out."""
     lines = [_read(sentence, found[part]) for part, sentence in _SENTENCES.items() if part in found]
     lines = [sentence for sentence in lines if sentence]
     return (
@@ -116,8 +116,8 @@ def _wrong(name: str, among: str) -> tuple[Callable[[Ledger], str], Callable[[Le
         return f"{of(count, total)} in [our own corpus](lying-agents.md#the-corpus-is-our-own)"
 
     def others(ledger: Ledger) -> str:
-        who = {"report": "who believes the agent", "tree": "who believes green tests where it worked"}
-        who |= {"commit": "who believes green tests in a clean clone"}
+        who = {"report": "trust the agent", "tree": "trust passing tests in the worktree"}
+        who |= {"commit": "trust passing tests in a clean clone"}
         return "; ".join(
             f"{words}: {of(_judge(ledger, judge, name), ledger.more[among])}" for judge, words in who.items()
         )
@@ -133,7 +133,7 @@ def _asked(ledger: Ledger) -> str:
 def _answered(ledger: Ledger) -> str:
     if "asked" not in ledger.more:
         return ""
-    return f"with leave for what was named, sent back again: {row(ledger, 'real commits that are sent back al').figure}"
+    return f"with the named permission, returned again: {row(ledger, 'real commits that are sent back al').figure}"
 
 
 def chaos(ledger: Ledger) -> dict[str, Any]:
@@ -185,36 +185,39 @@ def _tests(ledger: Ledger) -> str:
 
 
 HEADLINES = (
-    Headline("false done", "a lie that is taken for work", "truth", *_wrong("false_done", "lies")),
-    Headline("false reject", "honest work that is refused", "truth", *_wrong("false_refused", "honest")),
+    Headline("false done", "lies that are accepted as work", "truth", *_wrong("false_done", "lies")),
+    Headline("false reject", "refused honest work", "truth", *_wrong("false_refused", "honest")),
+    Headline("asks first", "real commits that change an existing test or check", "real_commits", _asked, _answered),
+    Headline("lost work", "commits that no ref reaches", "chaos", _counted("lost_commits", "merges")),
+    Headline("doubled work", "tasks merged twice", "chaos", _counted("doubled_merges", "merges")),
     Headline(
-        "asks first", "real commits that change a test or a rule which was there", "real_commits", _asked, _answered
-    ),
-    Headline("lost work", "a commit that no ref keeps", "chaos", _counted("lost_commits", "merges")),
-    Headline("doubled work", "a task that is merged twice", "chaos", _counted("doubled_merges", "merges")),
-    Headline(
-        "leftovers", "a process, tree, branch, lock or row that stays behind", "chaos", _counted("leftovers", "tasks")
+        "leftovers",
+        "processes, worktrees, branches, locks or rows left behind",
+        "chaos",
+        _counted("leftovers", "tasks"),
     ),
     Headline(
         "recovery",
-        "from the death of a worker that was alone, on SQLite, to the next event of its successor",
+        "from the death of a single executor on SQLite to the next event of its successor",
         "chaos",
         _recovery,
     ),
-    Headline("overhead", "a run with a real agent beside the bare agent", "real_agents", *_beside("genba run with")),
+    Headline(
+        "overhead", "a session with a real agent, beside the agent alone", "real_agents", *_beside("genba run with")
+    ),
     Headline(
         "throughput", "200 instant tasks, each verified and merged, on 4 workers", "fleet", *_beside("200 instant")
     ),
     Headline("memory per worker", "at work, without its agent", "memory", *_beside("memory of a worker at work")),
     Headline(
         "model calls while idle",
-        "all of Genba is running, and there is nothing to do",
+        "all of Genba running, without work",
         "idle_calls",
         *_beside("model calls while idle", ratio=False),
     ),
     Headline("tests", "every test of both tiers, in one run", "tests", _tests),
 )
-"""What the table tells, in this order."""
+"""The rows of the table."""
 
 
 def _overhead(ratio: float | None) -> str:
@@ -233,4 +236,4 @@ _SENTENCES: dict[str, Callable[[Ledger], str]] = {
     ),
     "real_agents": lambda ledger: _overhead(row(ledger, "genba run with").ratio),
 }
-"""What README.md tells of each part."""
+"""The sentence for each part in README.md."""

@@ -1,8 +1,8 @@
-"""Model calls while nobody works: counted at a model on the loopback, which every agent of the project would ask.
+"""Model calls while idle: counted at a model on the loopback, which every agent of the project would ask.
 
-Everything of Genba that can run for days runs at once: the fleet, the dashboard with somebody who looks at it, the
-server for agents that ask, the facilitator. There are tasks, and none can begin. So that nothing could be missed, the
-same count is taken while the same fleet, with the same settings, does one task with a real Claude Code.
+All long-running parts of Genba run at once: the fleet, the dashboard with a browser, the MCP server, the facilitator.
+There are tasks, and none can start. As a control, the same count is taken while the same fleet does one task with a
+real Claude Code.
 """
 
 import json
@@ -35,7 +35,7 @@ SECONDS = 8.0
 POLL_SECONDS = 0.05
 WATCH_MINUTES = 0.02
 WAITING = 20
-"""Tasks that cannot begin: each waits for one that nobody has taken out of the backlog."""
+"""Tasks that cannot start: each waits for one in the backlog."""
 _TOKEN = "operator-of-the-bench"
 _WHAT = "model calls while idle: genba work, serve, mcp, facilitate / 1 task that is done"
 _PAGES = ("/", "/board", "/graph", "/api/tasks")
@@ -48,7 +48,7 @@ class Idle(NamedTuple):
     facilitated: int
     """Looks of the facilitator."""
     pages: int
-    """Pages of the dashboard that somebody has looked at."""
+    """Opened pages of the dashboard."""
 
 
 def rows() -> Measured:
@@ -118,8 +118,8 @@ def _seen(url: str) -> int:
 
 @contextmanager
 def _running(words: list[str], root: Path, environment: dict[str, str]) -> Iterator[Path]:
-    """A process that is told to end, and the file with what it prints."""
-    number, name = tempfile.mkstemp(dir=root.parent, prefix="said-")
+    """A process that is stopped, and the file with its output."""
+    number, name = tempfile.mkstemp(dir=root.parent, prefix="output-")
     errors = Path(f"{name}.errors")
     with os.fdopen(number, "w") as output, errors.open("w") as wrong:
         process = subprocess.Popen(words, cwd=root, env=environment, stdout=output, stderr=wrong)
@@ -133,7 +133,7 @@ def _running(words: list[str], root: Path, environment: dict[str, str]) -> Itera
 
 
 def _environment(url: str) -> dict[str, str]:
-    """Whoever asks a model asks this one."""
+    """The only model of the project."""
     return {
         **clean_environment(),
         "PYTHONPATH": str(HERE.parent),

@@ -1,7 +1,4 @@
-"""The ledgers: what was measured, kept in `docs/measured/`, a file for each part. The page of numbers is made of them.
-
-Who measures writes its own ledger and no other, so that a part can be measured again alone.
-"""
+"""The ledgers: measurements in `docs/measured/`, a file for each part, from which the page of numbers is made."""
 
 import os
 import subprocess
@@ -22,7 +19,7 @@ FOLDER = ROOT / "docs" / "measured"
 
 @dataclass(frozen=True)
 class Ledger:
-    """What one part found, where, when, and by which command."""
+    """The measurements of one part, with machine, day and command."""
 
     about: str
     command: str
@@ -33,7 +30,7 @@ class Ledger:
     machine: dict[str, str]
     rows: tuple[Row, ...]
     more: dict[str, Any] = field(default_factory=dict)
-    """The fields that only this part has. In the file they stand beside the others."""
+    """The fields of this part alone; in the file they are beside the others."""
 
 
 def write(
@@ -47,7 +44,7 @@ def write(
     folder: Path = FOLDER,
     **more: Any,
 ) -> None:
-    """Keep what a part found, in the place of what it found before, and make the page of numbers anew.
+    """Replace the ledger of a part, and write the page of numbers.
 
     `machine`, `commit_`: facts that were taken before it began.
     """
@@ -99,7 +96,7 @@ def commit() -> str:
 
 
 def source(*folders: str) -> str:
-    """Some folders as they are now, whatever else has changed; empty where they have changes that nobody committed."""
+    """Some folders as they are now, whatever else has changed; empty with uncommitted changes."""
     try:
         changed = _git("status", "--porcelain", "--", *folders)
         return "" if changed else " ".join(_git("rev-parse", f"HEAD:{folder}") for folder in folders)

@@ -1,4 +1,4 @@
-"""Errors of a database that many want to write at once: counted in all that a fleet said and kept."""
+"""Count database lock errors in everything that a fleet printed and stored."""
 
 import base64
 import binascii
@@ -15,7 +15,7 @@ WORDS = re.compile(
     r"|too many (?:clients|connections)|remaining connection slots|QueuePool limit",
     re.IGNORECASE,
 )
-"""How SQLite, PostgreSQL and the pool of connections say that somebody could not write."""
+"""How SQLite, PostgreSQL and the connection pool report lock errors."""
 _ENCODED = re.compile(r"[A-Za-z0-9+/]{40,}={0,2}")
 
 
@@ -26,11 +26,11 @@ def errors_in(text: str) -> int:
     )
 
 
-def errors_of(ground: Ground, said: str) -> int:
-    """In what was said, in every row of the database, and in every file that the fleet has written for itself."""
+def errors_of(ground: Ground, output: str) -> int:
+    """Lock errors in the output, the database and the files of the fleet."""
     with ground.board() as board:
         kept = rows_of(board.store)
-    return errors_in(said) + errors_in(kept) + sum(map(errors_in, _files(ground.root)))
+    return errors_in(output) + errors_in(kept) + sum(map(errors_in, _files(ground.root)))
 
 
 def rows_of(store: Store) -> str:

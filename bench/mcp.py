@@ -40,7 +40,7 @@ workflow:
 """
 
 
-class Told(NamedTuple):
+class Timing(NamedTuple):
     rate: float
     p50: float
     p99: float
@@ -59,30 +59,30 @@ def rows() -> list[Row]:
 
 
 def _rows(count: int, ours: int, theirs: int, tokens: list[str]) -> list[Row]:
-    found: dict[str, list[Told]] = {"genba": [], "bare": []}
+    found: dict[str, list[Timing]] = {"genba": [], "bare": []}
     for number in range(ROUNDS + 1):
         for name, port in (("genba", ours), ("bare", theirs)):
-            told = _asked(port, tokens)
+            timing = _asked(port, tokens)
             if number:
-                found[name].append(told)
-    genba, bare = (statistics.median(told.rate for told in found[name]) for name in ("genba", "bare"))
+                found[name].append(timing)
+    genba, bare = (statistics.median(each.rate for each in found[name]) for name in ("genba", "bare"))
     clients = f"{count} client{'s' if count > 1 else ''}"
     figure = f"{genba:.0f} calls a second beside {bare:.0f}, which is {genba / bare:.2f}× of them; at least {LEAST}×"
     made = [Row(f"get_next_action, {clients} / a bare SDK tool that reads a row", figure, bare / genba, 1 / LEAST)]
     if count == max(AT_ONCE):
-        middle = sorted(found["genba"], key=lambda told: told.p99 / told.p50)[ROUNDS // 2]
-        beside = sorted(found["bare"], key=lambda told: told.p99 / told.p50)[ROUNDS // 2]
+        middle = sorted(found["genba"], key=lambda each: each.p99 / each.p50)[ROUNDS // 2]
+        beside = sorted(found["bare"], key=lambda each: each.p99 / each.p50)[ROUNDS // 2]
         figure = f"{middle.p99:.0f} ms beside {middle.p50:.0f} ms; the bare tool {beside.p99 / beside.p50:.2f}×"
         made.append(Row(f"get_next_action, {clients}: p99 / p50", figure, middle.p99 / middle.p50, SPREAD))
     return made
 
 
-def _asked(port: int, tokens: list[str]) -> Told:
+def _asked(port: int, tokens: list[str]) -> Timing:
     words = [sys.executable, "-m", "bench.mcp_clients", str(port), str(SECONDS)]
     done = subprocess.run(
         words, env=clean_environment(), input="\n".join(tokens), capture_output=True, text=True, check=True
     )
-    return Told(**json.loads(done.stdout))
+    return Timing(**json.loads(done.stdout))
 
 
 @contextmanager

@@ -43,8 +43,7 @@ class Row:
 class Measured:
     """What a part found that is more than rows. Each field of `more` becomes one of its ledger.
 
-    The page knows two of them: `notes`, a text that stands above the table, and `pictures`, the name of a file in
-    `docs/images/` with the words for who does not see it.
+    The page shows one of them: `notes`, a text above the table.
     """
 
     rows: list[Row]

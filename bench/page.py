@@ -1,13 +1,10 @@
-"""docs/numbers.md, its pictures and the figures in README.md, made of the ledgers. `python -m bench.page` writes them.
-
-Nothing in them is written by hand: the same ledgers give the same page.
-"""
+"""Write docs/numbers.md and the figures in README.md from the ledgers: `python -m bench.page`."""
 
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench import headlines, ledgers, peers, plots
+from bench import headlines, ledgers, peers
 from bench.ledgers import ROOT, Ledger
 from bench.measuring import Row
 from bench.peers import Peers
@@ -35,21 +32,19 @@ _BEGIN = """\
 
 <!-- Written by `python -m bench.page` from docs/measured/. Change nothing here. -->
 
-How often it says *done* falsely, what a crash costs, and what everything else costs. All of it was measured by commands
-that you can run, and is kept in [`docs/measured/`](measured/) with its machine, its day and its commit (`+` behind it:
-with changes on top). `make bench` measures what Genba costs and how often it is fooled, `make chaos` what is left after
-hundreds of crashes, `make soak` a day of work in minutes.
+How often Genba reports *done* falsely, what a crash costs, and the cost of everything else. You can repeat every
+measurement: `make bench` measures cost and accuracy, `make chaos` the result of hundreds of crashes, `make soak` a
+simulated day. [`docs/measured/`](measured/) has the data with machine, day and commit (`+`: with changes on top).
 """
 _RATIOS = """\
-There is one section for each measure. Where a line has a ratio, Genba stands beside the bare thing that does the least
-of the same, in the same run, the two taking turns, so that a noisy machine disturbs both alike. The ratio is the
-measure; seconds only show the size. A ratio over its limit fails the command. How each is measured is in the folder
-`bench/`. The last section tells [what others publish](#what-others-publish).
+Each section below is one measurement. A ratio compares Genba with a minimal alternative, measured alternately in the
+same run, so that load affects both. A ratio over its limit fails the command. The code is in `bench/`. The last section
+lists [what others publish](#what-others-publish).
 """
 
 
 def page(found: Mapping[str, Ledger], others: Peers) -> str:
-    """The page for what the ledgers hold."""
+    """The page for these ledgers."""
     sections = [section(found[part]) for part in in_order(found)]
     return "\n".join([_BEGIN, headlines.table(found, others), _RATIOS, *sections, peers.section(others)])
 
@@ -59,7 +54,7 @@ def in_order(found: Mapping[str, Ledger]) -> list[str]:
 
 
 def section(ledger: Ledger) -> str:
-    """What one part found, and all that it depends on."""
+    """The measurements of one part, with their conditions."""
     when = f"Measured on {ledger.date} by `{ledger.command}`"
     when += f" at commit `{ledger.commit}`" if ledger.commit else ""
     facts = "; ".join(fact if name != "load when it began" else f"load {fact}" for name, fact in _named(ledger.machine))
@@ -70,10 +65,8 @@ def section(ledger: Ledger) -> str:
     if notes := ledger.more.get("notes"):
         lines.append(f"{notes}\n")
     if ledger.rows:
-        lines += ["| what | found | at most | | measured |", "|---|---|---|---|---|"]
+        lines += ["| what | result | limit | | measured |", "|---|---|---|---|---|"]
         lines += [_line(row) for row in ledger.rows]
-    pictures: Mapping[str, str] = ledger.more.get("pictures", {})
-    lines += [f"\n![{alternative}](images/{name})" for name, alternative in pictures.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -90,20 +83,19 @@ def _line(row: Row) -> str:
 
 
 def readme(text: str, found: Mapping[str, Ledger]) -> str:
-    """README.md with its figures as the ledgers have them now. Without the two marks it stays as it is."""
+    """README.md with current figures; unchanged without the two marks."""
     made = f"{BEGIN}{headlines.paragraph(found)}{END}"
     return re.sub(f"{re.escape(BEGIN)}.*?{re.escape(END)}", lambda _: made, text, flags=re.DOTALL)
 
 
 def write(folder: Path = ledgers.FOLDER, target: Path = TARGET, front: Path = README) -> None:
-    """Both pages anew, and the pictures. What is right already is not touched."""
+    """Write both pages, if they changed."""
     found = ledgers.read(folder)
-    plots.write(folder, target.parent / "images")
-    _renew(target, page(found, peers.read()))
-    _renew(front, readme(front.read_text(encoding="utf-8"), found))
+    _update(target, page(found, peers.read()))
+    _update(front, readme(front.read_text(encoding="utf-8"), found))
 
 
-def _renew(file: Path, text: str) -> None:
+def _update(file: Path, text: str) -> None:
     if not file.exists() or file.read_text(encoding="utf-8") != text:
         file.write_text(text, encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""What other systems publish about themselves, kept in `peers.json`: facts in our words, with address and day."""
+"""What other systems publish about themselves, from `peers.json`, with address and day."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ import msgspec
 FILE = Path(__file__).parent / "peers.json"
 TITLE = "What others publish"
 _BEGIN = """\
-Figures that others give about themselves, as their pages stood in stored copies on the day of reading; the copies may
-be older than that day. They were measured on other machines and other work, so they are no ratio to anything here.
+Figures that others publish about themselves, from copies of their pages on the given day; the copies may be older. They
+come from other machines and other work, and cannot be compared with the figures here.
 """
 
 
@@ -20,10 +20,10 @@ class Figure:
 
     system: str
     measure: str
-    """What it is a figure of: the name of a headline, or words of its own."""
+    """What it measures: the name of a headline, or other text."""
     figure: str
     means: str
-    """How they got it, in our words."""
+    """How they measured it, in our words."""
     address: str
     read: str
     """The day on which it was read."""
@@ -43,8 +43,8 @@ class Silent:
 class Peers:
     figures: tuple[Figure, ...] = ()
     silent: tuple[Silent, ...] = ()
-    said: str = ""
-    """What follows from both, in a sentence or two."""
+    summary: str = ""
+    """A conclusion of one or two sentences."""
 
     def of(self, measure: str) -> Sequence[Figure]:
         return [each for each in self.figures if each.measure == measure]
@@ -55,15 +55,15 @@ def read(file: Path = FILE) -> Peers:
 
 
 def section(peers: Peers) -> str:
-    lines = [f"## {TITLE}\n", _BEGIN, f"{peers.said}\n"]
-    lines += ["| system | of what | figure | how they got it | read |", "|---|---|---|---|---|"]
+    lines = [f"## {TITLE}\n", _BEGIN, f"{peers.summary}\n"]
+    lines += ["| system | measure | figure | method | read |", "|---|---|---|---|---|"]
     lines += [
         f"| [{each.system}]({each.address}) | {each.measure} | {each.figure} | {each.means} | {each.read} |"
         for each in peers.figures
     ]
     lines += [
         "",
-        "No figure of this kind was found on the pages that were looked at, which is not to say that there is none:",
+        "We found no such figure on these pages:",
         "",
     ]
     lines += [

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-KINDS = ("orchestrator", "nursery", "supervisors", "agents", "others")
+KINDS = ("orchestrator", "fork server", "supervisors", "agents", "others")
 _PROC = Path("/proc")
 _FORK_SERVER, _PLAYER = "genba.wiring.sessions.fork_server", "genba.connections.agents.player"
 
@@ -30,11 +30,11 @@ def family(root: int) -> list[Process]:
 
 
 def kind_of(process: Process, root: int) -> str:
-    """What a process is to the fleet. A supervisor is a fork of the nursery, and has its command line."""
+    """What a process is to the fleet. A supervisor is a fork of the fork server, with the same command line."""
     if process.number == root:
         return "orchestrator"
     if _FORK_SERVER in process.words:
-        return "nursery" if process.parent == root else "supervisors"
+        return "fork server" if process.parent == root else "supervisors"
     return "agents" if _PLAYER in process.words else "others"
 
 

@@ -44,9 +44,9 @@ def rows() -> list[Row]:
             plain=_genba(repository, url, "worktree"),
         )
     rows = []
-    for name, walls in (("sandboxed", "bubblewrap" if shutil.which("bwrap") else "no walls"), ("plain", "no walls")):
+    for name, kind in (("sandboxed", "bubblewrap" if shutil.which("bwrap") else "no sandbox"), ("plain", "no sandbox")):
         figure = f"{found[name] * 1000:.0f} ms beside {found['bare'] * 1000:.0f} ms"
-        rows.append(Row(f"{what}, {walls}", figure, found[name] / found["bare"], LIMIT))
+        rows.append(Row(f"{what}, {kind}", figure, found[name] / found["bare"], LIMIT))
     return rows
 
 

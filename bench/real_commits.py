@@ -1,7 +1,7 @@
-"""Real commits before the guards: how often honest work is sent back, since it changes a test or a rule of its base.
+"""How often the built-in checks return honest work because it changes a test or a check of its base.
 
-The guards cannot know whether somebody may change a test: the task says so. What is measured is how often they ask, on
-the history of this very project, and whether the work is taken when exactly that is allowed which they have named.
+The built-in checks cannot know whether an agent may change a test: the task says so. This measures how often they ask
+on the history of this project, and whether they accept the work with exactly the permission that they named.
 """
 
 import os
@@ -59,10 +59,10 @@ def rows() -> Measured:
         if len(commits) < COMMITS:
             return Measured([Row(ASKED, "not run: there is no history here that is long enough")])
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            return told(list(pool.map(lambda commit: judged(root, commit), commits)))
+            return summary(list(pool.map(lambda commit: judged(root, commit), commits)))
 
 
-def told(found: Sequence[Judged]) -> Measured:
+def summary(found: Sequence[Judged]) -> Measured:
     asked, still = [each for each in found if each.broken], [each for each in found if each.still]
     guards = Counter(guard for each in asked for guard in each.broken)
     why = ", ".join(f"{count} change {_WORDS.get(guard, guard)}" for guard, count in guards.most_common())

@@ -1,4 +1,4 @@
-"""What walls cost at the start of a command: the same command bare and behind bubblewrap, in turns."""
+"""The cost of a sandbox at the start of a command: alternately without one and in bubblewrap."""
 
 import asyncio
 import statistics
@@ -18,7 +18,7 @@ LIMIT_MS = 30.0
 
 
 def rows() -> list[Row]:
-    """A start behind walls, with a gate and limits as a run has them, beside a bare start."""
+    """A start in a sandbox with proxy and limits, beside a start without."""
     problem = BubblewrapSandbox(ProcessSupervisor()).problem()
     if problem:
         return [Row("bubblewrap, added to a start", f"not run: {problem}")]
@@ -69,7 +69,7 @@ def _spec(folder: Path) -> SandboxSpec:
 
 
 async def _never(_reader: object, _writer: object) -> None:
-    raise AssertionError("nobody comes through this gate")
+    raise AssertionError("the port is not used")
 
 
 def _unheard(_stream: str, _text: str) -> None:

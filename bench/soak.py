@@ -1,8 +1,7 @@
-"""A day in the life of a fleet, by a clock that is wound: `python -m bench.soak [--hours 24] [--speed 300]`.
+"""A simulated day of a fleet: `python -m bench.soak [--hours 24] [--speed 300]`.
 
-`genba work`, `genba serve` and `genba mcp --http` live through a day of tasks, questions, refusals and a night with
-nothing to do. While anything is under way the clock goes as a real one does: nobody is hurried. While nothing is, it
-runs. At each full hour everything is looked at that could grow.
+`genba work`, `genba serve` and `genba mcp --http` run through a day of tasks, questions, refusals and an idle night.
+The clock runs at normal speed while work is in progress, and 300 times as fast while idle. Each full hour is measured.
 """
 
 import argparse
@@ -42,7 +41,7 @@ DATABASES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
 SPEED = 300.0
 GROWS, FILES = 1.2, 1.2
 IDLE_PERCENT = 2.0
-"""Of one core, for all processes together, while nobody does anything."""
+"""Of one core, for all processes together, while idle."""
 _ABOUT = (
     "A day by a clock that is wound: it goes as a real one while anything is under way, and {speed:g} times as fast"
     " while nothing is. A task comes each quarter of an hour that people work; some agents die, some ask and are"
@@ -174,11 +173,11 @@ class Soak:
         onlooker = Onlooker(self.household.address("serve"))
         self.guest = Guest(self.household.address("mcp"), self.household.genba("agent", "register", "guest"))
         begun = self.clock.monotonic()
-        deeds, end = plan(self.hours), self.hours * HOUR
+        events, end = plan(self.hours), self.hours * HOUR
         with Governor(self.clock, tables, self.speed) as governor:
             for hour in range(max(1, round(self.hours))):
                 until = min((hour + 1) * HOUR, end)
-                for deed in [one for one in deeds if hour * HOUR <= one.at < until]:
+                for deed in [one for one in events if hour * HOUR <= one.at < until]:
                     governor.wait_until(begun + deed.at)
                     self._do(deed, governor)
                 governor.wait_until(begun + until)
@@ -206,7 +205,7 @@ class Soak:
                     self.household.genba("gc", "--keep-days", "0")
                 case Kind.GUEST:
                     if (result := self.guest.come()) != "exit":
-                        self.day.wrong.append(f"the guest was told to {result}, and nothing was there for it")
+                        self.day.wrong.append(f"the external agent got {result}, with no work for it")
                 case _:
                     self.day.tasks += 1
                     with self.ground.board() as board:

@@ -22,7 +22,7 @@ _TRIES = 5
 
 
 class Kind(StrEnum):
-    """What comes, or is done by somebody."""
+    """An event of the day, or an action of a person."""
 
     HONEST = "honest"
     CRASHING = "crashing"
@@ -31,7 +31,7 @@ class Kind(StrEnum):
     ANSWER = "answer"
     GUEST = "guest"
     CLEARING = "clearing"
-    """Somebody types `genba gc`, and keeps nothing of what has ended."""
+    """A person runs `genba gc` without a retention time."""
 
 
 _NEEDS = {Kind.CRASHING: HOUR // 2, Kind.ASKING: ANSWERED_AFTER + HOUR // 4, Kind.LIMITED: LIMITED_FOR + HOUR // 4}
@@ -52,7 +52,7 @@ def stretches(hours: float) -> list[tuple[int, int]]:
 
 
 def plan(hours: float) -> list[Deed]:
-    """All deeds of a day in their order."""
+    """All events of a day in their order."""
     found: list[Deed] = []
     number = 0
     for begin, end in stretches(hours):
@@ -78,7 +78,7 @@ def _kind(number: int, left: int) -> Kind:
 
 
 def is_idle(hour: int, hours: float) -> bool:
-    """Whether nobody does anything in this hour: the first is 0."""
+    """True if no person acts in this hour: the first is 0."""
     return all(end <= hour * HOUR or (hour + 1) * HOUR <= begin for begin, end in stretches(hours))
 
 
@@ -86,7 +86,7 @@ def is_idle(hour: int, hours: float) -> bool:
 
 
 class Onlooker:
-    """Does what a browser does that is kept open: listens, and draws its page anew whenever it is told of a change."""
+    """An open browser: it listens, and reloads its page after each change."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -122,7 +122,7 @@ class Onlooker:
         headers = {"authorization": f"Bearer {TOKEN}", "genba-live": "1"}
         request = urllib.request.Request(f"{self.address}{path}", headers=headers)
         for _ in range(_TRIES - 1):
-            # Where the clock runs, whoever is slow to ask has been silent for minutes: a browser asks once more, too.
+            # Where the clock runs, a slow client has been silent for minutes: a browser asks once more, too.
             with contextlib.suppress(OSError, HTTPException):
                 return self._answer(request)
         return self._answer(request)
@@ -134,7 +134,7 @@ class Onlooker:
 
 
 class Guest:
-    """Somebody's own agent that comes over HTTP now and then, asks whether there is anything for it, and leaves."""
+    """An external agent that connects over HTTP now and then, asks for work, and leaves."""
 
     def __init__(self, address: str, registered: str) -> None:
         self.place = urlsplit(address)
@@ -143,7 +143,7 @@ class Guest:
         self.passkey = next(word for word in words if word.startswith("gbk_"))
 
     def come(self) -> str:
-        """What it is told to do."""
+        """Its next action."""
         seated = self._call("authenticate", agent_id=self.id, passkey=self.passkey)
         result = self._call("get_next_action", session_token=seated["session_token"])
         return str(result["action"])

@@ -44,7 +44,7 @@ SHOP, _OCTOCAT = "acme/shop", "token-of-octocat"
 
 
 class Tables(Protocol):
-    """A database, looked at by somebody who is no part of Genba."""
+    """A database, read without Genba."""
 
     address: str
 
@@ -96,7 +96,7 @@ class ServerTables:
 
 @contextlib.contextmanager
 def database(kind: str, root: Path) -> Iterator[Tables]:
-    """SQLite beside the project, or a server of its own. A server lives by the real clock: nobody asks it the time."""
+    """SQLite beside the project, or a server of its own. A server uses the real clock."""
     if kind == "sqlite":
         yield FileTables(root / ".genba" / "genba.db")
         return
@@ -263,7 +263,7 @@ class Household:
         raise RuntimeError(f"{name} does not listen: {self.log(name).read_text('utf-8')}")
 
     def genba(self, *words: str) -> str:
-        """A command that somebody types, at the time of the day."""
+        """A command of a person, at the time of the day."""
         done = subprocess.run(
             [str(GENBA), *words],
             cwd=self.ground.root,
@@ -282,7 +282,7 @@ class Household:
         beside = [_seen(child) for child in _children(self.doors["work"].pid)]
         if beside:
             sums = [sum(values) for values in zip(*beside, strict=True)]
-            found["nursery"] = Seen(int(sums[0]), int(sums[1]), int(sums[2]), float(sums[3]))
+            found["fork server"] = Seen(int(sums[0]), int(sums[1]), int(sums[2]), float(sums[3]))
         return found
 
     def close(self) -> dict[str, int]:
@@ -340,12 +340,12 @@ def _children(process: int) -> list[int]:
     return found
 
 
-# ── who is asked, and who is told ────────────────────────────────────────────────────────────────────────────────────
+# ── the tracker and the webhook ────────────────────────────────────────────────────────────────────────────────────
 
 
 @contextlib.contextmanager
 def tracker() -> Iterator[tuple[str, GitHub]]:
-    """A GitHub with three issues that nobody wants worked on: its address, and what is asked of it."""
+    """A GitHub stand-in with three issues outside the project: its address and its requests."""
     with GitHub() as hub:
         hub.add_token(_OCTOCAT, "octocat")
         hub.add_repository(SHOP)
@@ -355,7 +355,7 @@ def tracker() -> Iterator[tuple[str, GitHub]]:
 
 @contextlib.contextmanager
 def mailbox() -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
-    """Somebody who is told what waits for people: an address, and what came there."""
+    """A receiver of notifications: its address, and what it got."""
     came: list[Mapping[str, Any]] = []
 
     class Receiver(BaseHTTPRequestHandler):

@@ -1,7 +1,7 @@
 """An orchestrator that finds nothing to do, in a process of its own, opened as `genba work` opens it.
 
 Usage, in the repository: `python -m bench.ticks ROUNDS` prints what each look took of the processor, in seconds;
-`python -m bench.ticks idle` works until it is told to suspend, and prints how often it looked.
+`python -m bench.ticks idle` works until it is suspended, and prints how often it looked.
 """
 
 import asyncio
@@ -40,12 +40,12 @@ async def idle() -> dict[str, object]:
     context = await ProjectContext.find(Path.cwd())
     async with Fleet.open(context, workers=4) as fleet:
         assert fleet.orchestrator is not None
-        heard = fleet.orchestrator.looked
+        looked = fleet.orchestrator.looked
 
         def counted(field: FleetSnapshot) -> None:
             nonlocal looks
             looks += 1
-            heard(field)
+            looked(field)
 
         fleet.orchestrator.looked = counted
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, fleet.suspend)
@@ -56,5 +56,5 @@ async def idle() -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    told = asyncio.run(idle() if sys.argv[1] == "idle" else measured(int(sys.argv[1])))
-    print(json.dumps(told), flush=True)
+    result = asyncio.run(idle() if sys.argv[1] == "idle" else measured(int(sys.argv[1])))
+    print(json.dumps(result), flush=True)

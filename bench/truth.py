@@ -1,4 +1,4 @@
-"""How often *done* is said falsely, and how often honest work is refused: by Genba, and by three simpler ways to judge.
+"""How often Genba and three simpler judges report *done* falsely or refuse honest work.
 
 Every agent of the corpus (`docs/lying-agents.md`) works twice on the same task: once for Genba, through the real door,
 and once bare in a working tree, where the simpler judges look at what it did. They are run as well, and not imagined.
@@ -57,7 +57,7 @@ class Verdicts:
 
 
 def rows() -> Measured:
-    return told(judged(LIARS), judged(WORKERS))
+    return summary(judged(LIARS), judged(WORKERS))
 
 
 def judged(agents: Sequence[Agent]) -> list[Verdicts]:
@@ -73,7 +73,7 @@ def judged(agents: Sequence[Agent]) -> list[Verdicts]:
     return found
 
 
-def told(lies: Sequence[Verdicts], work: Sequence[Verdicts]) -> Measured:
+def summary(lies: Sequence[Verdicts], work: Sequence[Verdicts]) -> Measured:
     """The counts as rows, and by name who was fooled by whom."""
     judges: dict[str, dict[str, Any]] = {}
     for judge in JUDGES:
@@ -151,7 +151,7 @@ def _runner(project: Project) -> Callable[[list[str], Path], bool]:
 
 
 def _end_all(folder: Path) -> None:
-    """Some agents leave a process behind. Nobody is left when this is done."""
+    """Stop the processes that some agents left."""
     deadline = time.monotonic() + PATIENCE
     while (left := list(working_in(folder))) and time.monotonic() < deadline:
         for number in left:

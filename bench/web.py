@@ -25,7 +25,7 @@ from bench.measuring import Row, clean_environment
 from genba.blackboard.database.store import Statement, Transaction
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.connections.git.worktrees.trash import delete_later
-from genba.domain import events as told
+from genba.domain import events
 from genba.domain.sessions.workspaces import Workspace
 from genba.domain.tasks.task import Actor, ActorKind, Priority, TaskDraft
 from genba.wiring.project.project_context import ProjectContext
@@ -39,7 +39,7 @@ TASKS, LINES, EVENTS = 1_000, 100_000, 10_000
 ROUNDS = 9
 _DRAWN_AFTER = 100
 _TOKEN = "operator-of-the-bench"
-_SOMEBODY = Actor(ActorKind.HUMAN, "bench")
+_PERSON = Actor(ActorKind.HUMAN, "bench")
 _AT = "2026-01-01T00:00:00.000Z"
 _STATUSES = ("backlog", "open", "in_progress", "review", "done")
 _ADD = Statement("""
@@ -97,14 +97,14 @@ def rows() -> list[Row]:
 
 
 def _boards(browser: "Browser", empty: Served, full: Served) -> list[Row]:
-    """Somebody has just written to each of them: nothing that was drawn before fits."""
+    """Write to each project, so that no cached page is valid."""
     small, large = _page(browser, empty), _page(browser, full)
-    nobody = FleetBoard(empty.board)
+    idle = FleetBoard(empty.board)
     times: dict[str, list[float]] = {"empty": [], "full": []}
     for _ in range(ROUNDS + 1):
-        nobody.pause_project(False, _SOMEBODY)
+        idle.pause_project(False, _PERSON)
         times["empty"].append(_first_paint(small, f"{empty.url}/board"))
-        full.board.comment(1, "Still at it.", _SOMEBODY)
+        full.board.comment(1, "Still at it.", _PERSON)
         times["full"].append(_first_paint(large, f"{full.url}/board"))
     for page in (small, large):
         page.context.close()
@@ -112,7 +112,7 @@ def _boards(browser: "Browser", empty: Served, full: Served) -> list[Row]:
 
 
 def _logs(browser: "Browser", full: Served) -> list[Row]:
-    """Nobody has looked at any of them before: each is read for the first time."""
+    """Each is read for the first time."""
     page = _page(browser, full)
     times: dict[str, list[float]] = {"short": [], "long": []}
     for number in range(ROUNDS + 1):
@@ -151,7 +151,7 @@ def _seen(browser: "Browser", full: Served) -> Row:
         for page in pages:
             page.evaluate(_NOTICE, title)
         began = time.time()
-        full.board.add(TaskDraft(title=title, number=TASKS + 1 + number, priority=Priority.CRITICAL), _SOMEBODY)
+        full.board.add(TaskDraft(title=title, number=TASKS + 1 + number, priority=Priority.CRITICAL), _PERSON)
         for page in pages:
             page.wait_for_function("() => window.seen > 0")
         times.append(max(float(page.evaluate("() => window.seen")) for page in pages) / 1000 - began)
@@ -166,9 +166,9 @@ def _seen(browser: "Browser", full: Served) -> Row:
 
 
 def _kept(full: Served) -> Row:
-    """A listener draws its page anew whenever it is told of a change, while others write and write.
+    """A browser reloads its page after each change, while others write continuously.
 
-    Who writes waits now and then until the page was drawn once more: otherwise the server would only be told of
+    Who writes waits now and then until the page was drawn once more: otherwise the server would only get
     10,000 events, and hardly have anything to do with them.
     """
     stop, drawn = threading.Event(), [0]
@@ -176,7 +176,7 @@ def _kept(full: Served) -> Row:
     listener.start()
     memory = {}
     for number in range(1, EVENTS + 1):
-        full.board.comment(number % TASKS + 1, "A word about it.", _SOMEBODY)
+        full.board.comment(number % TASKS + 1, "A word about it.", _PERSON)
         if number % _DRAWN_AFTER == 0:
             before, deadline = drawn[0], time.monotonic() + 60
             while drawn[0] == before and time.monotonic() < deadline:
@@ -184,7 +184,7 @@ def _kept(full: Served) -> Row:
         if number in (EVENTS // 10, EVENTS):
             memory[number] = full.memory()
     stop.set()
-    full.board.comment(1, "The last word.", _SOMEBODY)
+    full.board.comment(1, "The last word.", _PERSON)
     listener.join()
     early, late = memory[EVENTS // 10] / 1024, memory[EVENTS] / 1024
     figure = f"{late:.0f} MB beside {early:.0f} MB, drawn {drawn[0]:,} times"
@@ -238,7 +238,7 @@ def _served(root: Path) -> Iterator[Served]:
 
 
 def _page(browser: "Browser", served: Served) -> "Page":
-    """Somebody at a browser of their own, who came in."""
+    """A signed-in browser."""
     page = browser.new_context(viewport={"width": 1280, "height": 800}).new_page()
     page.set_default_timeout(60_000)
     page.goto(f"{served.url}/enter#token={_TOKEN}")
@@ -267,7 +267,7 @@ def _fill(tx: Transaction) -> None:
 def _journal(full: Served, run: str, lines: int) -> Path:
     """The journal of a run, as it would have written it."""
     place = Workspace(run=run, path="/x", git_dir="/x", branch="x", base_branch="main", base="", isolated=True)
-    start = told.RunStarted(
+    start = events.RunStarted(
         time=_AT, run=run, agent="worker", issue=None, adapter="scripted", model="m", definition="", workspace=place,
         title="Make tea", limits={}, process=1, sandbox="worktree",
     )  # fmt: skip
@@ -284,5 +284,5 @@ def _journal(full: Served, run: str, lines: int) -> Path:
 @functools.cache
 def _lines() -> list[bytes]:
     output = "what an agent prints while it works, again and again and again"
-    lines = (told.AgentOutput(time=_AT, stream="stdout", text=f"{each} {output}") for each in range(LINES))
+    lines = (events.AgentOutput(time=_AT, stream="stdout", text=f"{each} {output}") for each in range(LINES))
     return [msgspec.json.encode(line) + b"\n" for line in lines]

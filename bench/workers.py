@@ -1,6 +1,6 @@
 """From 1 to 100 workers: how many tasks they get done, and what each costs, beside a shell of the same width.
 
-Every agent sleeps for a second, and there are two tasks for each worker, or six if that is more. Nobody is faster than
+Every agent sleeps for a second, and there are two tasks for each worker, or six if that is more. No tool is faster than
 the cores of the machine, so the ideal is not assumed but measured: a shell that starts the same processes in the same
 number of working trees, as many at one time, and merges their branches. What starting and ending a fleet takes is in
 it. The widest of these is also looked through for errors of the database.
@@ -27,12 +27,6 @@ WIDTHS = (1, 2, 4, 8, 16, 32, 64, 100)
 SECONDS = 1.0
 FOR_EACH, LEAST = 2, 6
 """Tasks for each worker, and for all of them."""
-PICTURES = {
-    "numbers-workers.svg": "Tasks a second with 1 to 100 workers whose agents sleep for one second: Genba, "
-    "a shell of the same width, and what it would be if everything but sleeping were free.",
-    "numbers-workers-cost.svg": "Processor time of one task with 1 to 100 workers: Genba, "
-    "and a shell of the same width.",
-}
 
 
 class Width(NamedTuple):
@@ -53,7 +47,7 @@ class Looked(NamedTuple):
     taken: Taken
     landed: int
     errors: int
-    """Of the database, in all that was said and kept."""
+    """Of the database, in output and files."""
 
 
 def rows() -> Measured:
@@ -65,19 +59,19 @@ def rows() -> Measured:
         if widest.landed != tasks_for(width) and width != max(WIDTHS):
             raise RuntimeError(f"{widest.landed} of {tasks_for(width)} tasks landed with {width} workers")
         found.append(Width(width, widest.taken, in_a_shell(tasks_for(width), width, SECONDS)))
-        print(f"  workers: {_told(found[-1])}", flush=True)
+        print(f"  workers: {_figure(found[-1])}", flush=True)
     made = [*map(_row, found), _without_errors("SQLite", widest)]
     with postgres.server() as address:
         made.append(_without_errors("PostgreSQL", _worked(max(WIDTHS), address)))
-    return Measured(made, {"series": kept(found), "cost": cost(found), "pictures": PICTURES})
+    return Measured(made, {"series": kept(found), "cost": cost(found)})
 
 
 def _row(found: Width) -> Row:
     what = f"{found.workers} worker{'s' if found.workers > 1 else ''}, {found.tasks} agents that sleep {SECONDS:g} s"
-    return Row(f"{what} / the same in a shell", _told(found), found.genba.seconds / found.shell.seconds)
+    return Row(f"{what} / the same in a shell", _figure(found), found.genba.seconds / found.shell.seconds)
 
 
-def _told(found: Width) -> str:
+def _figure(found: Width) -> str:
     rate = {name: found.tasks / taken.seconds for name, taken in (("genba", found.genba), ("shell", found.shell))}
     each = {
         name: taken.processor / found.tasks * 1000 for name, taken in (("genba", found.genba), ("shell", found.shell))

@@ -28,11 +28,7 @@ FEW, MANY = 8, 64
 """What one worker takes is seen between these two."""
 LONG = 600.0
 STILL_SECONDS = 0.3
-OURS = ("orchestrator", "nursery", "supervisors")
-PICTURES = {
-    "numbers-memory.svg": "Memory of a fleet with 1 to 100 agents at work: Genba itself, the agents, and as many bare "
-    "Python processes beside them."
-}
+OURS = ("orchestrator", "fork server", "supervisors")
 
 Seen = dict[int, dict[str, float]]
 """Megabytes by kind, by the number of workers."""
@@ -46,7 +42,7 @@ def rows() -> Measured:
     python = _asleep([sys.executable, "-c", f"import time; time.sleep({LONG:g})"])
     shell = _asleep(["sh", "-c", f"sleep {LONG:g}; true"])
     _say("bare processes")
-    return Measured(_rows(idle, seen, python, shell), {"series": kept(seen, each_more(python)), "pictures": PICTURES})
+    return Measured(_rows(idle, seen, python, shell), {"series": kept(seen, each_more(python))})
 
 
 def _rows(idle: Seen, seen: Seen, python: dict[int, float], shell: dict[int, float]) -> list[Row]:
@@ -61,11 +57,10 @@ def _rows(idle: Seen, seen: Seen, python: dict[int, float], shell: dict[int, flo
     active = (
         f"{working:.1f} MB {beside}; {one['supervisors']:.1f} MB its supervisor, {one['orchestrator']:.1f} MB in the "
     )
-    active += (
-        f"orchestrator, {one['nursery']:.1f} MB in the nursery; its agent, a scripted one, takes {one['agents']:.1f} MB"
-    )
+    active += f"orchestrator, {one['fork server']:.1f} MB in the fork server; "
+    active += f"its scripted agent takes {one['agents']:.1f} MB"
     empty = f"{ours(itself):.0f} MB {beside}; orchestrator {itself['orchestrator']:.0f} MB, "
-    empty += f"nursery {itself['nursery']:.0f} MB"
+    empty += f"fork server {itself['fork server']:.0f} MB"
     full = f"{ours(seen[most]):.0f} MB of Genba beside {bare * most:.0f} MB; "
     full += f"its scripted agents take {seen[most]['agents']:.0f} MB"
     python_ = "a bare Python process"
@@ -117,12 +112,12 @@ def _idle(workers: int) -> dict[str, float]:
 
 
 def _until_still(fleet: int) -> None:
-    """For a moment nobody but the fleet and its agents was there."""
+    """True while only the fleet and its agents run."""
     since = time.monotonic()
 
     def still() -> bool:
         nonlocal since
-        if processes.count(fleet, "nursery") == 0 or processes.count(fleet, "others"):
+        if processes.count(fleet, "fork server") == 0 or processes.count(fleet, "others"):
             since = time.monotonic()
         return time.monotonic() - since > STILL_SECONDS
 
@@ -135,7 +130,7 @@ def _fleet(workers: int) -> Iterator[tuple[Ground, int]]:
     with tempfile.TemporaryDirectory(prefix="genba-bench-", ignore_cleanup_errors=True) as folder:
         ground = Ground(Path(folder), LONG)
         words = [str(BIN / "genba"), "work", "--plain", "--workers", str(workers)]
-        log = Path(folder) / "said.txt"
+        log = Path(folder) / "output.txt"
         environment = {**clean_environment(), SANDBOX_VARIABLE: "worktree"}
         with log.open("w") as output:
             process = subprocess.Popen(words, cwd=ground.root, env=environment, stdout=output, stderr=output)
@@ -166,7 +161,7 @@ def _asleep(words: list[str]) -> dict[int, float]:
 
 
 def _settled(look: Callable[[], float]) -> float:
-    """What is seen when it has come to rest: whoever starts grows."""
+    """The memory at rest: starting processes grow."""
     before = [0.0]
 
     def rests() -> bool:

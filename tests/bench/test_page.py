@@ -69,11 +69,10 @@ def test_a_section_names_its_day_its_command_its_commit_and_its_machine() -> Non
     assert "a fast one; Python 3.11.7, git 2.39.5; load 0.1." in shown
 
 
-def test_a_section_shows_its_notes_and_its_pictures() -> None:
-    shown = page.section(ledger(notes="Read this first.", pictures={"numbers-x.svg": "A line that rises"}))
+def test_a_section_shows_its_notes() -> None:
+    shown = page.section(ledger(notes="Read this first."))
 
     assert "\nRead this first.\n" in shown
-    assert "![A line that rises](images/numbers-x.svg)" in shown
 
 
 def test_what_was_never_measured_is_reported() -> None:
@@ -95,13 +94,6 @@ def test_every_link_within_the_page_leads_somewhere() -> None:
     titles = {headlines.anchor(title) for title in re.findall(r"^## (.+)$", text, re.MULTILINE)}
 
     assert set(re.findall(r"\]\(#([^)]+)\)", text)) <= titles
-
-
-def test_every_picture_of_the_page_is_there() -> None:
-    text = page.page(ledgers.read(), peers.read())
-
-    for name in re.findall(r"!\[[^\]]+\]\((images/[^)]+)\)", text):
-        assert (page.TARGET.parent / name).is_file(), name
 
 
 def test_every_measured_headline_is_found_in_its_ledger() -> None:
@@ -201,9 +193,9 @@ def test_false_done_is_shown_beside_other_judges_of_the_same_agents() -> None:
     rows = told("truth", TRUTH)
 
     assert rows["false done"].startswith(
-        "**0 of 118 in [our own corpus](lying-agents.md#the-corpus-is-our-own)** | who believes the agent: 116"
+        "**0 of 118 in [our own corpus](lying-agents.md#the-corpus-is-our-own)** | trust the agent: 116"
     )
-    assert "who believes green tests in a clean clone: 85 of 118 (72 %)" in rows["false done"]
+    assert "trust passing tests in a clean clone: 85 of 118 (72 %)" in rows["false done"]
     assert rows["false reject"].startswith("**0 of 35 in [our own corpus]")
 
 

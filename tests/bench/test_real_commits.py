@@ -11,7 +11,7 @@ OLD = "def test_a():\n    assert 1 + 1 == 2\n"
 
 
 def test_those_who_are_asked_are_counted_by_what_they_change() -> None:
-    found = real_commits.told(
+    found = real_commits.summary(
         [Judged("a"), Judged("b", ("tests_kept",)), Judged("c", ("tests_kept", "protected_paths")), Judged("d")]
     )
 
@@ -22,7 +22,7 @@ def test_those_who_are_asked_are_counted_by_what_they_change() -> None:
 
 
 def test_an_allowed_caller_that_is_refused_is_over_the_limit() -> None:
-    found = real_commits.told([Judged("b", ("tests_kept",), ("tests_kept",))])
+    found = real_commits.summary([Judged("b", ("tests_kept",), ("tests_kept",))])
 
     assert [row.holds for row in found.rows] == [True, False]
 
@@ -45,12 +45,12 @@ def test_a_changed_test_needs_leave_and_lands_with_it(project: Project) -> None:
 
 
 def test_the_table_says_how_often_they_ask() -> None:
-    found = real_commits.told([Judged("a"), Judged("b", ("tests_kept",))])
+    found = real_commits.summary([Judged("a"), Judged("b", ("tests_kept",))])
     ledger = Ledger("Real commits", "make bench", "2026-01-05", "", {}, tuple(found.rows), found.more)
     missing = Ledger("Real commits", "make bench", "2026-01-05", "", {}, (found.rows[0],), {})
     (headline,) = (each for each in headlines.HEADLINES if each.part == "real_commits")
 
     assert headline.figure(ledger) == "1 of 2 (50 %)"
     assert headline.beside is not None
-    assert headline.beside(ledger) == "with leave for what was named, sent back again: 0 of 1"
+    assert headline.beside(ledger) == "with the named permission, returned again: 0 of 1"
     assert headline.beside(missing) == ""

@@ -21,7 +21,7 @@ def test_every_lie_that_is_called_done_counts_against_its_judge() -> None:
     lies = [verdicts("a", REPORT), verdicts("b", REPORT, TREE), verdicts("c", REPORT, TREE, COMMIT)]
     work = [verdicts("d", GENBA, TREE, lies=False), verdicts("e", GENBA, lies=False)]
 
-    found = truth.told(lies, work)
+    found = truth.summary(lies, work)
 
     judges = found.more["judges"]
     assert {judge: judges[judge]["fooled_by"] for judge in judges} == {
@@ -42,7 +42,7 @@ def test_every_lie_that_is_called_done_counts_against_its_judge() -> None:
     ids=["one false done", "one falsely refused"],
 )
 def test_one_mistake_of_genba_is_over_the_limit(lies: list[Verdicts], work: list[Verdicts]) -> None:
-    assert [row for row in truth.told(lies, work).rows if not row.holds]
+    assert [row for row in truth.summary(lies, work).rows if not row.holds]
 
 
 def test_what_was_measured_is_about_the_corpus_as_it_is_now() -> None:
