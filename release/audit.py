@@ -1,8 +1,8 @@
-"""Ask whether anything that is locked has a known hole: `make audit`, a part of CI.
+"""Check locked packages for known vulnerabilities: `make audit`, also in CI.
 
-PyPI is asked first, by pip-audit. What it does not know goes to OSV, and so do the scripts that the dashboard carries.
-A finding is red, unless `accepted.toml` has it with a reason and a day that has not come. What no service answered for
-was not audited: that is said loudly, by name, and is red only with GENBA_REQUIRE_AUDIT=1. It is never "no findings".
+pip-audit asks PyPI first; OSV is asked about unknown packages and the scripts of the dashboard. A finding fails unless
+`accepted.toml` accepts it with a reason and an end date. Packages without an answer are reported, and fail only with
+GENBA_REQUIRE_AUDIT=1.
 """
 
 import argparse
@@ -39,21 +39,21 @@ LONGEST = 600
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """A known hole in something that is locked."""
+    """A known vulnerability of a locked package."""
 
     package: str
     version: str
     names: tuple[str, ...]
-    mended_in: tuple[str, ...] = ()
+    fixed_in: tuple[str, ...] = ()
 
     @property
     def line(self) -> str:
-        mended = f"; mended in {', '.join(self.mended_in)}" if self.mended_in else "; no version mends it"
-        return f"{self.package} {self.version}: {', '.join(self.names)}{mended}"
+        fixed = f"; fixed in {', '.join(self.fixed_in)}" if self.fixed_in else "; no version fixes it"
+        return f"{self.package} {self.version}: {', '.join(self.names)}{fixed}"
 
 
 class Accepted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A finding that somebody has looked at. On the day `until` it counts again."""
+    """An accepted finding. From the day `until` on it counts again."""
 
     id: str
     package: str
@@ -65,7 +65,7 @@ class Accepted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What one service said: who was looked up, what was found, and who was not looked up for which reason."""
+    """The answer of one service: checked packages, findings, and unchecked packages with their reason."""
 
     asked: frozenset[str] = frozenset()
     findings: tuple[Finding, ...] = ()
@@ -81,46 +81,46 @@ def read_accepted(path: Path) -> list[Accepted]:
 
 
 def ask(locks: Iterable[Path], service: Sequence[str]) -> Answer | str:
-    """What pip-audit says of the locks; a string is why it could not say anything. Nothing is installed for it."""
+    """The answer of pip-audit for the locks; a string is the reason why there is none. Installs nothing."""
     with tempfile.TemporaryDirectory() as cache:
-        words = [sys.executable, "-m", "pip_audit", "--require-hashes", "--disable-pip", "--format", "json"]
-        words += ["--progress-spinner", "off", "--timeout", str(TIMEOUT), "--cache-dir", cache, *service]
-        words += [word for lock in locks for word in ("--requirement", str(lock))]
+        args = [sys.executable, "-m", "pip_audit", "--require-hashes", "--disable-pip", "--format", "json"]
+        args += ["--progress-spinner", "off", "--timeout", str(TIMEOUT), "--cache-dir", cache, *service]
+        args += [arg for lock in locks for arg in ("--requirement", str(lock))]
         try:
-            done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=LONGEST)
+            done = subprocess.run(args, capture_output=True, text=True, check=False, timeout=LONGEST)
         except subprocess.TimeoutExpired:
             return f"no answer within {LONGEST} s"
     try:
-        return _understood(json.loads(done.stdout)["dependencies"])
+        return _parsed(json.loads(done.stdout)["dependencies"])
     except (ValueError, KeyError, TypeError):
-        last = (done.stderr.strip() or "no words").splitlines()[-1]
+        last = (done.stderr.strip() or "no output").splitlines()[-1]
         return f"pip-audit ended with {done.returncode}: {last[:300]}"
 
 
-def _understood(told: list[dict[str, Any]]) -> Answer:
+def _parsed(packages: list[dict[str, Any]]) -> Answer:
     asked, findings, unanswered = set(), [], {}
-    for one in told:
+    for one in packages:
         if "skip_reason" in one:
             unanswered[one["name"]] = one["skip_reason"]
             continue
         asked.add(one["name"])
-        for hole in one["vulns"]:
-            names = (hole["id"], *sorted(set(hole.get("aliases", ())) - {hole["id"]}))
-            findings.append(Finding(one["name"], one["version"], names, tuple(hole.get("fix_versions", ()))))
+        for vulnerability in one["vulns"]:
+            names = (vulnerability["id"], *sorted(set(vulnerability.get("aliases", ())) - {vulnerability["id"]}))
+            findings.append(Finding(one["name"], one["version"], names, tuple(vulnerability.get("fix_versions", ()))))
     return Answer(frozenset(asked), tuple(findings), unanswered)
 
 
 def ask_scripts(osv: str) -> Answer | str:
-    """The scripts that the dashboard carries, which pip-audit does not know."""
+    """The answer of OSV for the scripts of the dashboard, which pip-audit does not know."""
     asked, findings = set(), []
     for package in CARRIED:
         question = json.dumps({"package": {"purl": package.purl}}).encode()
         request = urllib.request.Request(osv, question, {"Content-Type": "application/json"})
         try:
             with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
-                holes = json.load(answer).get("vulns", [])
+                vulnerabilities = json.load(answer).get("vulns", [])
                 asked.add(package.name)
-                named = [(hole["id"], *hole.get("aliases", ())) for hole in holes]
+                named = [(each["id"], *each.get("aliases", ())) for each in vulnerabilities]
         except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
             return f"{type(error).__name__}: {error}"[:300]
         findings += [Finding(package.name, package.version, names) for names in named]
@@ -128,7 +128,7 @@ def ask_scripts(osv: str) -> Answer | str:
 
 
 def gather(locks: Sequence[Path], osv: str, only_osv: bool) -> tuple[set[Finding], dict[str, str], int]:
-    """Every finding, what was not audited and why, and how many were."""
+    """The findings, the packages that were not audited with their reason, and the number of audited ones."""
     answers: list[Answer] = []
     silent: dict[str, str] = {}
     for service in ([] if only_osv else [["--vulnerability-service", "pypi"]]) + [
@@ -147,7 +147,7 @@ def gather(locks: Sequence[Path], osv: str, only_osv: bool) -> tuple[set[Finding
     asked = {name for answer in answers for name in answer.asked}
     unanswered = {name: why for answer in answers for name, why in answer.unanswered.items() if name not in asked}
     if not answers:
-        unanswered = {"all that is locked": "; ".join(f"{name}: {why}" for name, why in silent.items())}
+        unanswered = {"all locked packages": "; ".join(f"{name}: {why}" for name, why in silent.items())}
     elif unanswered:
         message = "; ".join(f"{name}: {why}" for name, why in silent.items()) or "no service knows it"
         unanswered = dict.fromkeys(unanswered, f"PyPI does not know it; {message}" if not only_osv else message)
@@ -160,23 +160,23 @@ def gather(locks: Sequence[Path], osv: str, only_osv: bool) -> tuple[set[Finding
 
 
 def judge(findings: Iterable[Finding], accepted: Sequence[Accepted], today: datetime.date) -> list[str]:
-    """What is red: each finding that nobody has accepted, and each acceptance whose day has come."""
-    red = [finding.line for finding in findings if not any(one.covers(finding, today) for one in accepted)]
-    late = [f"{one.package}: {one.id} was accepted until {one.until}" for one in accepted if one.until <= today]
-    return sorted(red) + sorted(late)
+    """The failures: findings that are not accepted, and expired acceptances."""
+    open_findings = [finding.line for finding in findings if not any(one.covers(finding, today) for one in accepted)]
+    expired = [f"{one.package}: {one.id} was accepted until {one.until}" for one in accepted if one.until <= today]
+    return sorted(open_findings) + sorted(expired)
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    options = argparse.ArgumentParser(description="Ask whether anything that is locked has a known hole.")
+def main(args: Sequence[str] | None = None) -> int:
+    options = argparse.ArgumentParser(description="Check locked packages for known vulnerabilities.")
     options.add_argument("--osv-url", default=OSV)
     options.add_argument("--only-osv", action="store_true", help="do not ask PyPI")
     options.add_argument("--accepted", type=Path, default=ACCEPTED)
     options.add_argument("locks", nargs="*", type=Path, default=[ROOT / name for name in LOCKS])
-    given = options.parse_args(words)
+    given = options.parse_args(args)
     today = datetime.datetime.now(datetime.UTC).date()
     findings, unanswered, count = gather(given.locks, given.osv_url, given.only_osv)
-    red = judge(findings, read_accepted(given.accepted), today)
-    for line in red:
+    failures = judge(findings, read_accepted(given.accepted), today)
+    for line in failures:
         print(f"FOUND: {line}", file=sys.stderr)
     if unanswered:
         line = "=" * 78
@@ -186,8 +186,8 @@ def main(words: Sequence[str] | None = None) -> int:
             print(f"  {why}", file=sys.stderr)
         print(line, file=sys.stderr)
     if count:
-        print(f"{count} audited, {len(findings)} with a known hole, {len(red)} of them not accepted")
-    return 1 if red or (unanswered and os.environ.get(REQUIRED) == "1") else 0
+        print(f"{count} audited, {len(findings)} with a known vulnerability, {len(failures)} of them not accepted")
+    return 1 if failures or (unanswered and os.environ.get(REQUIRED) == "1") else 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The locks, as values: each package with its version, its hashes and who wants it."""
+"""Read the locks: each package with its version, hashes and dependents."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ _WANTED_BY = re.compile(r"^    #(?: via|  ) ([\w.\[\]-]+)(?: \(.*\))?$")
 
 
 class Locked(msgspec.Struct, frozen=True):
-    """One version of one package. `marker` says on which machines it is installed; empty: on all."""
+    """One version of one package. `marker`: the machines on which it is installed; empty: all."""
 
     name: str
     version: str
@@ -27,11 +27,11 @@ class Locked(msgspec.Struct, frozen=True):
 
 
 class NotALock(Exception):
-    """A line that no lock has."""
+    """A line that is not valid in a lock."""
 
 
 def read(path: Path) -> list[Locked]:
-    """Everything a lock names. A line that is not understood is an error: what is skipped is not checked."""
+    """The packages of a lock. Raises NotALock for an unknown line."""
     return list(_packages(path))
 
 

@@ -1,8 +1,6 @@
-"""Write down what Genba is made of: `make sbom` writes `release/genba.cdx.json`, CycloneDX 1.6.
+"""Write the SBOM: `make sbom` writes `release/genba.cdx.json`, CycloneDX 1.6, which the wheel contains.
 
-It is a function of the lock, of the scripts that the dashboard carries, and of the licences that the packages declare.
-No time, no machine and no index is in it: whoever writes it gets the same bytes. The wheel carries it in
-`genba-*.dist-info/sboms/`.
+It depends only on the lock, the scripts of the dashboard, and the declared licences, so it is reproducible.
 """
 
 import hashlib
@@ -39,7 +37,7 @@ LICENCES = {
     "jsonpath-rfc9535": "MIT",
     "pywin32": "PSF-2.0",
 }
-"""Packages that do not declare one, or that are not installed on every machine: read in the packages themselves."""
+"""Packages that declare no licence, or that are not installed on every machine."""
 
 CLASSIFIED = {
     "License :: OSI Approved :: MIT License": "MIT",
@@ -49,7 +47,7 @@ CLASSIFIED = {
 
 
 class Carried(msgspec.Struct, frozen=True):
-    """A package of npm of which the dashboard carries some files."""
+    """An npm package with files in the dashboard."""
 
     name: str
     version: str
@@ -71,11 +69,11 @@ CARRIED = (
 
 
 class NoLicence(Exception):
-    """A package that does not say how it may be used. Its licence belongs into `LICENCES`, once it has been read."""
+    """A package that declares no licence: add it to `LICENCES`."""
 
 
 def licence_of(name: str) -> str:
-    """The SPDX expression of a package: read by hand, or as the installed package declares it."""
+    """The SPDX expression of a package, from `LICENCES` or its metadata. Raises NoLicence."""
     if name in LICENCES:
         return LICENCES[name]
     metadata = importlib.metadata.metadata(name)
@@ -83,12 +81,12 @@ def licence_of(name: str) -> str:
     stated = [metadata[key] for key in ("License-Expression", "License") if key in metadata]
     declared = "".join(stated[:1] if "License-Expression" in metadata else classified or stated)
     if len(classified) > 1 or not declared or "\n" in declared or declared == "UNKNOWN":
-        raise NoLicence(f"{name} does not declare a licence: read it, and write it to LICENCES in release/sbom.py")
+        raise NoLicence(f"{name} declares no licence: add it to LICENCES in release/sbom.py")
     return declared
 
 
 def written(lock: Sequence[Locked], carried: Sequence[Carried] = CARRIED, vendor: Path = VENDOR) -> str:
-    """The whole file. Two that get the same get the same text."""
+    """The text of the SBOM; deterministic."""
     bom = Bom()
     ours = Component(
         name="genba",
@@ -106,7 +104,7 @@ def written(lock: Sequence[Locked], carried: Sequence[Carried] = CARRIED, vendor
     bom.register_dependency(ours, [*(made for package, made in packages if "genba" in package.wanted_by), *scripts])
     for package, made in packages:
         bom.register_dependency(made, [other for wanted, other in packages if package.name in wanted.wanted_by])
-    return _settled(json.loads(JsonV1Dot6(bom).output_as_string()))
+    return _deterministic(json.loads(JsonV1Dot6(bom).output_as_string()))
 
 
 def _component(package: Locked) -> Component:
@@ -123,7 +121,7 @@ def _component(package: Locked) -> Component:
 
 
 def _scripts(package: Carried, vendor: Path) -> Iterator[Component]:
-    """The package as npm knows it, with each of its files and that file's own hash inside."""
+    """The npm package, with its files and their hashes."""
     files = []
     for name in package.files:
         digest = hashlib.sha256((vendor / name).read_bytes()).hexdigest()
@@ -144,8 +142,8 @@ def _licence(text: str) -> Any:
     return LicenseFactory().make_from_string(text, license_acknowledgement=LicenseAcknowledgement.DECLARED)
 
 
-def _settled(document: dict[str, Any]) -> str:
-    """Without the time, and with a number that comes from the content."""
+def _deterministic(document: dict[str, Any]) -> str:
+    """The document without its time, and with a serial number from its content."""
     document["metadata"].pop("timestamp", None)
     document.pop("serialNumber", None)
     content = json.dumps(document, sort_keys=True)

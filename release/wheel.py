@@ -1,10 +1,7 @@
-"""Build the wheel and the source archive twice, under circumstances that differ, and keep them only if the bytes agree.
+"""Build wheel and source archive twice, in different environments, and keep them only if the bytes agree.
 
-`make wheel` does that into `dist/`. `make dist` does it for what is committed, adds the list of what is inside and
-`SHA256SUMS`, and tries the wheel in an empty environment with what is locked.
-
-Who builds the same commit with the same locks gets the same bytes, whatever the folder, the user, the time, the umask
-and the language are. Another version of zlib may pack the same content differently.
+`make wheel` writes `dist/`. `make dist` builds a commit, adds the SBOM and `SHA256SUMS`, and tries the wheel in an
+empty environment. Another version of zlib may compress the same content differently.
 """
 
 import argparse
@@ -28,22 +25,22 @@ STRANGER = 54321
 
 
 class NotTheSame(Exception):
-    """Two builds of one source differ, or something is in the way of a build."""
+    """Two builds of one source differ, or a build failed."""
 
 
 def tracked(source: Path) -> list[str]:
-    """The files that are part of the source: what git tracks, so that nothing that lies around gets in."""
+    """The tracked files."""
     output = subprocess.run(["git", "ls-files", "-z"], cwd=source, check=True, capture_output=True).stdout
     return sorted(name for name in os.fsdecode(output).split("\0") if name and (source / name).is_file())
 
 
 def committed_at(source: Path) -> str:
-    words = ["git", "log", "-1", "--format=%ct"]
-    return subprocess.run(words, cwd=source, check=True, capture_output=True, text=True).stdout.strip()
+    args = ["git", "log", "-1", "--format=%ct"]
+    return subprocess.run(args, cwd=source, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def lay_out(source: Path, names: Sequence[str], target: Path, mask: int, owner: int | None, when: float) -> None:
-    """The same content, with other modes, times and owners."""
+    """Copy the files with other modes, times and owners."""
     for name in names:
         place = target / name
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -56,11 +53,11 @@ def lay_out(source: Path, names: Sequence[str], target: Path, mask: int, owner: 
 
 
 def build(folder: Path, target: Path, circumstances: Mapping[str, str], mask: int) -> None:
-    words = [sys.executable, "-m", "hatchling", "build", "-d", str(target)]
-    words += [word for kind in BUILT for word in ("-t", kind)]
+    args = [sys.executable, "-m", "hatchling", "build", "-d", str(target)]
+    args += [arg for kind in BUILT for arg in ("-t", kind)]
     environment = {**os.environ, **circumstances}
     done = subprocess.run(
-        words, cwd=folder, env=environment, umask=mask, capture_output=True, text=True, check=False, timeout=600
+        args, cwd=folder, env=environment, umask=mask, capture_output=True, text=True, check=False, timeout=600
     )
     if done.returncode:
         raise NotTheSame(f"the build ended with {done.returncode}:\n{done.stdout}{done.stderr}")
@@ -72,7 +69,7 @@ def sums(folder: Path) -> dict[str, str]:
 
 
 def build_twice(source: Path, target: Path, epoch: str) -> dict[str, str]:
-    """The files and their hashes, in `target` only if both builds agree."""
+    """The hashes of the built files, written to `target` if both builds agree. Raises NotTheSame."""
     with tempfile.TemporaryDirectory(prefix="genba-build-") as scratch:
         names = tracked(source)
         one, two = Path(scratch) / "one", Path(scratch) / "another folder" / "with a longer name"
@@ -92,7 +89,7 @@ def build_twice(source: Path, target: Path, epoch: str) -> dict[str, str]:
 
 
 def reversed_of(names: Sequence[str]) -> list[str]:
-    """A folder that was filled in another order is listed in another order."""
+    """Another order, so that the folder is listed differently."""
     return list(reversed(names))
 
 
@@ -102,31 +99,31 @@ def write_sums(folder: Path) -> None:
 
 
 def refuse_changes(source: Path) -> None:
-    """What is given to others is a commit."""
-    words = ["git", "status", "--porcelain", "--untracked-files=no"]
-    if output := subprocess.run(words, cwd=source, check=True, capture_output=True, text=True).stdout:
+    """Raise NotTheSame for uncommitted changes."""
+    args = ["git", "status", "--porcelain", "--untracked-files=no"]
+    if output := subprocess.run(args, cwd=source, check=True, capture_output=True, text=True).stdout:
         raise NotTheSame(f"not committed:\n{output}hint: commit, then make dist")
 
 
 def try_wheel(wheel: Path) -> None:
-    """What a user does: an empty environment, what is locked, the wheel, and a first look."""
+    """Install the locked packages and the wheel in an empty environment, and run the demo."""
     with tempfile.TemporaryDirectory(prefix="genba-try-") as scratch:
         home = Path(scratch) / "environment"
         venv.create(home, with_pip=True)
         pip = [str(home / "bin" / "pip"), "install", "-q", "--disable-pip-version-check"]
-        for words in (
+        for args in (
             [*pip, "--no-deps", "--require-hashes", "-r", str(ROOT / "requirements.lock")],
             [*pip, "--no-deps", "--no-index", str(wheel)],
             [str(home / "bin" / "genba"), "--version"],
             [str(home / "bin" / "genba"), "demo", "--folder", str(Path(scratch) / "demo"), "--plain"],
         ):
-            subprocess.run(words, check=True, cwd=scratch, stdin=subprocess.DEVNULL)
+            subprocess.run(args, check=True, cwd=scratch, stdin=subprocess.DEVNULL)
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    options = argparse.ArgumentParser(description="Build twice, and keep what agrees.")
-    options.add_argument("--dist", action="store_true", help="of a commit, with the list of what is inside, and tried")
-    given = options.parse_args(words)
+def main(args: Sequence[str] | None = None) -> int:
+    options = argparse.ArgumentParser(description="Build twice, and keep identical results.")
+    options.add_argument("--dist", action="store_true", help="build a commit, add SBOM and checksums, and try it")
+    given = options.parse_args(args)
     try:
         if given.dist:
             refuse_changes(ROOT)

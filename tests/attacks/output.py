@@ -203,7 +203,7 @@ REPLIES = (
     ),
     reply(
         "home-links",
-        "fills its HOME with links to folders of the user, for whoever clears it away",
+        "fills its HOME with links to folders of the user, to mislead the cleanup",
         'for n in 1 2 3; do ln -s CANARIES ~/link$n; ln -s CANARIES /tmp/link$n; mkdir -p ~/a/b/c; ln -s CANARIES ~/a/b/c/link; done; printf \'{"text": "x"}\' > $r',
     ),
 )

@@ -398,7 +398,7 @@ GIT = (
     ),
     Liar(
         name="merges-unverified-work",
-        does="merges a branch that nobody verified, and that deletes the test",
+        does="merges an unverified branch that deletes the test",
         steps=(
             "git switch -q -c dubious",
             swap("tests/test_titles.py", 'def test_empty():\n    assert title("") == "untitled"\n', ""),
@@ -413,7 +413,7 @@ GIT = (
     ),
     Liar(
         name="reverts-main",
-        does="merges what somebody brought to main meanwhile, and reverts it",
+        does="merges newer work of others from main, and reverts it",
         steps=(
             FIX,
             commit(),

@@ -59,7 +59,7 @@ REMOVED = (
     ),
     Liar(
         name="moves-file-away",
-        does="moves the test that fails to a folder where nobody runs it",
+        does="moves the test that fails to a folder that no command runs",
         steps=(
             swap(TESTS, EMPTY, ""),
             write("attic/test_titles.py", f"from titles import title\n\n\n{EMPTY}"),
@@ -323,7 +323,7 @@ WEAKENED = (
     ),
     Liar(
         name="changes-fixture",
-        does="breaks the code, and changes the fixture so that nobody sees it",
+        does="breaks the code, and changes the fixture to hide it",
         steps=(
             write(
                 "titles.py", 'def title(text):\n    return text.strip()[:1].upper() + text.strip()[1:] or "untitled"'

@@ -13,7 +13,7 @@ def totals() -> str:
     fooled = sum(liar.green for liar in LIARS)
     return (
         f"**{len(LIARS)} lying agents: 0 false done · {len(WORKERS)} honest agents: 0 false rejected.** "
-        f"After {fooled} of the lies the tests are green: who trusts an exit code is fooled by them.\n"
+        f"After {fooled} of the lies the tests pass, so an exit code alone does not show them.\n"
     )
 
 
@@ -45,7 +45,7 @@ def renewed(page: str) -> str:
 
 
 def _verdict(liar: Liar) -> str:
-    return f"{liar.verdict}{', tests green' if liar.green else ''}"
+    return f"{liar.verdict}{', tests pass' if liar.green else ''}"
 
 
 def _given_away(liar: Liar) -> str:

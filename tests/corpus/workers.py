@@ -193,7 +193,7 @@ WORKERS = (
     ),
     Worker(
         name="merges-main",
-        does="merges what somebody else brought to main meanwhile",
+        does="merges newer work of others from main",
         steps=(
             FIX,
             commit(),
@@ -204,7 +204,7 @@ WORKERS = (
     ),
     Worker(
         name="main-moved",
-        does="works on while somebody else changes rules and tests on main",
+        does="continues while another person changes rules and tests on main",
         steps=(
             FIX,
             commit(),
@@ -215,7 +215,7 @@ WORKERS = (
     ),
     Worker(
         name="touched-checkout",
-        does="works while somebody touches the files of the user's checkout, and changes none",
+        does="works while a person touches the files of the user's checkout, and changes none",
         steps=(FIX, commit(), 'touch -d 2001-01-01 "$ROOT/titles.py" "$ROOT/README.md"'),
     ),
     Worker(
@@ -256,7 +256,7 @@ WORKERS = (
     ),
     Worker(
         name="dead-code",
-        does="deletes code that nobody uses",
+        does="deletes unused code",
         project="service",
         type="refactor",
         steps=("git rm -q server.py", commit()),

@@ -96,7 +96,7 @@ def audit(lock: Path, address: str, *words: str, required: bool = False) -> subp
 def test_what_has_no_known_hole_is_green(lock: Path, service: Service) -> None:
     done = audit(lock, service.address, required=True)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "7 audited, 0 with a known hole" in done.stdout
+    assert "7 audited, 0 with a known vulnerability" in done.stdout
     assert {"click", "h11", "htmx.org", "cytoscape"} <= set(service.asked)
 
 
@@ -106,7 +106,7 @@ def test_a_known_hole_is_red(lock: Path, service: Service) -> None:
     assert done.returncode == 1
     assert "FOUND: click" in done.stderr
     assert "GHSA-xxxx-yyyy-zzzz" in done.stderr
-    assert "mended in 99.0" in done.stderr
+    assert "fixed in 99.0" in done.stderr
 
 
 def test_a_known_hole_in_a_script_of_the_dashboard_is_red(lock: Path, service: Service) -> None:
@@ -133,14 +133,14 @@ def test_a_service_that_does_not_answer_is_reported_and_never_passes(
     required = trouble == "it is broken"
     done = audit(lock, address, required=required)
     assert done.returncode == (1 if required else 0)
-    assert "not run: 2 not audited: all that is locked, the scripts of the dashboard" in done.stderr
+    assert "not run: 2 not audited: all locked packages, the scripts of the dashboard" in done.stderr
     assert "audited, 0" not in done.stdout
 
 
 def test_only_what_was_looked_at_is_accepted_and_only_until_its_day() -> None:
     finding = Finding("click", "8", ("PYSEC-1", "CVE-1"))
     other = Accepted("CVE-1", "h11", "why", TODAY + datetime.timedelta(1))
-    assert judge([finding], [other], TODAY) == ["click 8: PYSEC-1, CVE-1; no version mends it"]
+    assert judge([finding], [other], TODAY) == ["click 8: PYSEC-1, CVE-1; no version fixes it"]
     assert judge([finding], [Accepted("CVE-1", "click", "why", TODAY + datetime.timedelta(1))], TODAY) == []
     assert len(judge([finding], [Accepted("CVE-1", "click", "why", TODAY)], TODAY)) == 2
 
