@@ -10,7 +10,7 @@ import jsonschema_rs
 import pytest
 
 from genba import __version__
-from tests.project import GENBA, Project
+from tests.project import GENBA, Project, until
 
 
 def test_the_built_in_agents_pass_their_check(project: Project) -> None:
@@ -96,12 +96,13 @@ def test_the_schemas_accept_the_built_in_agents(project: Project) -> None:
         steps.validate(json.loads((path / "steps_registry.json").read_text()))
 
 
-def test_logs_list_runs_and_show_one(project: Project) -> None:
-    assert "no runs yet" in project.genba("logs", check=0).err
+def test_sessions_lists_all_and_logs_shows_one(project: Project) -> None:
+    assert "no sessions yet" in project.genba("logs", check=0).err
+    assert "no sessions" in project.genba("sessions", check=0).err
     project.agent()
     result = project.run("worker")
 
-    listed = project.genba("logs", check=0).out
+    listed = project.genba("sessions", "--all", check=0).out
     shown = project.genba("logs", result["run"], "--prompts", "--output", check=0).out
 
     assert result["run"] in listed
@@ -139,3 +140,60 @@ def test_a_run_works_from_a_subfolder_and_without_a_home(project: Project) -> No
     done = project.genba("run", "worker", "--json", cwd=inside, check=0, HOME="/nonexistent", LANG="C")
 
     assert done.json["outcome"] == "completed"
+
+
+def test_logs_without_a_name_shows_the_newest_session_and_follows_it_to_its_end(project: Project) -> None:
+    project.agent()
+    first, second = project.run("worker"), project.run("worker")
+    for words in (("logs", "--json"), ("logs", "--follow", "--json")):
+        events = [json.loads(line) for line in project.genba(*words, check=0).out.splitlines()]
+        assert {each["run"] for each in events} == {second["run"]}, words
+        assert events[-1]["event"] == "run_ended"
+    named = project.genba("logs", first["run"], "-f", "--json", check=0).out.splitlines()
+    assert {json.loads(line)["run"] for line in named} == {first["run"]}
+
+
+def test_logs_follows_a_session_while_it_runs(project: Project, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    project.agent(
+        adapter={"type": "custom", "command": f"until test -e {gate}; do sleep 0.05; done; echo done"},
+        sandbox={"kind": "worktree"},
+    )
+    words = [str(GENBA), "run", "worker", "--quiet"]
+    running = subprocess.Popen(words, cwd=project.root, env={**os.environ, **project.environment})
+    until(lambda: project.genba("sessions", "--json").json != [])
+    follow = [str(GENBA), "logs", "-f", "--json"]
+    following = subprocess.Popen(
+        follow, cwd=project.root, env={**os.environ, **project.environment}, stdout=subprocess.PIPE
+    )
+    assert following.stdout is not None
+    first = json.loads(following.stdout.readline())
+    assert running.poll() is None, "what is there is printed while the session runs"
+    gate.touch()
+    rest, _ = following.communicate(timeout=60)
+    assert running.wait(60) == 0
+    assert first["event"] == "run_started"
+    assert json.loads(rest.splitlines()[-1])["event"] == "run_ended"
+
+
+@pytest.mark.parametrize("typed", ["1", "#1"])
+def test_an_issue_alone_names_the_agent_that_works_on_it(project: Project, typed: str) -> None:
+    project.agent()
+    project.agent(name="clerk")
+    project.write(".genba/config.yaml", "work: {agent: clerk}\n")
+    project.issue(1, "Add a page")
+    project.issue(2, "Add a page", assignee="worker")
+    assert project.run(typed)["agent"] == "clerk"
+    assert project.run("2")["agent"] == "worker"
+    refused = project.genba("run", "9", check=4)
+    assert "there is no task #9" in refused.err
+
+
+def test_an_issue_that_no_agent_takes_is_refused_before_anything_starts(project: Project) -> None:
+    project.agent()
+    project.write(".genba/config.yaml", "work: {agent: nosuch}\n")
+    project.issue(2, "Add a page")
+    refused = project.genba("run", "2", check=4).err
+    assert 'no agent takes task #2: work.agent names "nosuch"' in refused
+    assert "nothing was started." in refused
+    assert project.genba("sessions", "--all", "--json").json == []

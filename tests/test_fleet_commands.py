@@ -467,7 +467,7 @@ def test_a_session_whose_executor_has_gone_is_suspended(project: Project, leaves
 
     assert "■ suspended  #1 Mend the till" in result.out
     assert "laptop has ended" in result.out
-    assert "hint: genba work   goes on with what is suspended" in result.err
+    assert "hint: genba work   continues stopped sessions" in result.err
     assert project.genba("sessions", "1", "--json", check=0).json[0]["status"] == "suspended"
 
 
@@ -501,15 +501,15 @@ def test_where_all_sessions_have_ended_their_place_is_reported(project: Project)
 def test_a_run_that_was_lost_before_it_wrote_anything_is_reported(project: Project) -> None:
     project.issue(1, "Mend the till")
     started(project)
-    assert f"{RUN} has written nothing down here: it is running" in refused(project, "logs", RUN, code=4)
+    assert f"{RUN} has written no journal: it is running" in refused(project, "logs", RUN, code=4)
     with fleet(project) as board:
         board.end_part(SegmentEnd(run=RUN, part=1, outcome="failed", reason="its part was lost: nobody knows of it"))
 
     result = refused(project, "logs", RUN, code=4)
 
-    assert f"{RUN} has written nothing down here: its part was lost: nobody knows of it" in result
+    assert f"{RUN} has written no journal: its part was lost: nobody knows of it" in result
     assert "hint: genba sessions 1" in result
-    assert 'there is no run "worker-9-9-abcdef"' in refused(project, "logs", "worker-9-9-abcdef", code=4)
+    assert 'there is no session "worker-9-9-abcdef"' in refused(project, "logs", "worker-9-9-abcdef", code=4)
 
 
 def test_a_session_that_went_on_is_one_session(project: Project) -> None:

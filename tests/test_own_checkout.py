@@ -32,7 +32,7 @@ def test_a_checkout_with_changes_is_refused_before_anything_starts(project: Proj
     assert "nothing was started, nothing was changed." in refused.err
     assert "git stash -u" in refused.err
     assert (project.git("rev-parse", "HEAD"), project.git("status", "--porcelain")) == (head, status)
-    assert project.genba("logs", "--json").out == "", "no session was begun"
+    assert project.genba("sessions", "--all", "--json").json == [], "no session was begun"
 
 
 def test_an_adapter_that_has_genba_commit_is_refused(project: Project) -> None:

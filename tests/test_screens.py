@@ -51,7 +51,7 @@ def test_a_run_that_is_caught_once(project: Project) -> None:
     done = project.genba("run", "worker", "--issue", "7", check=0)
 
     assert _settled(done.err, project) == snapshot("""\
-worker · #7 "Make it good" · scripted opus · worktree · genba/7-make-it-good
+worker · #7 "Make it good" · scripted · worktree · genba/7-make-it-good
 
  ✗ implement      1  repeat N s                good: error: it is BAD (exit code 1)
  ✓ implement      2  next N s                1 file, 1 commit

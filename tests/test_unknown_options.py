@@ -57,7 +57,7 @@ def worker(project: Project) -> Project:
 def _nothing_started(project: Project, before: str) -> None:
     assert project.git("rev-parse", "main") == before
     assert project.git("branch", "--format=%(refname:short)") == "main"
-    assert project.genba("logs", "--json").out.strip() in ("[]", "")
+    assert project.genba("sessions", "--all", "--json").json == []
 
 
 @pytest.mark.parametrize(("words", "meant"), CLOSE.items(), ids=str)

@@ -268,7 +268,7 @@ def play_stages(field: Field, _scene: Scene) -> Evidence:
         end(process)
     assert "WAITING" in field.journals(), (field.place / "stdout").read_text()
     look("stage-killed")
-    run = json.loads(field.play("logs", "--json").out.splitlines()[0])["run"]
+    run = json.loads(field.play("sessions", "--all", "--json").out)[0]["run"]
     field.play("run", "--resume", run, "--json")
     look("stage-resumed")
     field.play("task", "add", "Plant")

@@ -24,7 +24,7 @@ def test_without_any_agent_of_its_own_a_project_has_the_built_in_ones(project: P
     project.issue(1, "Add a page")
     assert not (project.root / ".agent").exists()
     result = project.genba("facilitate", "--json").json
-    assert "iterator" in [each["name"] for each in result["agentRegistry"]["agents"]]
+    assert "iterator" in [each["name"] for each in result["agent_registry"]["agents"]]
     assert result["recommendation"]["nextAgent"] == "iterator"
 
 

@@ -72,7 +72,7 @@ FEW = (
 
 def test_the_short_view() -> None:
     assert "\n".join(status_lines(report(*FEW)[0], LATER, 100)) == snapshot("""\
-Field of acme/shop · 8 issues · looked 4 min ago
+acme/shop · 8 issues · updated 4 min ago
  health   states clear ✓   next clear ✓   blockers visible ✓   startable ✓
 
    state           issues
@@ -107,7 +107,7 @@ def test_no_line_is_wider_than_the_screen_unless_a_command_is(number: int, colum
 
 def test_a_field_without_issues_says_so() -> None:
     assert "\n".join(status_lines(report()[0], LATER, 80)) == snapshot("""\
-Field of acme/shop · 0 issues · looked 4 min ago
+acme/shop · 0 issues · updated 4 min ago
  health   states clear ✓   next clear ✓   blockers visible ✓   startable ✓
 
  next  nothing: there are no issues\

@@ -180,9 +180,7 @@ class HostileRunSuite:
         kept = [
             file for file in (sandboxed.root / ".git" / "genba").rglob("*") if file.is_file() and not file.is_symlink()
         ]
-        result = sandboxed.genba(
-            "logs", json.loads(sandboxed.genba("logs", "--json").out.splitlines()[0])["run"], "--json"
-        ).out
+        result = sandboxed.genba("logs", sandboxed.genba("sessions", "--all", "--json").json[0]["run"], "--json").out
         assert secret not in everything
         assert secret not in result
         assert [file for file in kept if secret.encode() in file.read_bytes()] == []

@@ -181,6 +181,10 @@ class Journals(Protocol):
 
     def read(self, path: Path, output: bool = True) -> Iterator[Event]: ...
 
+    def follow(self, path: Path) -> Iterator[list[Event]]:
+        """What is there, then at each step what was written since; never ends."""
+        ...
+
     def name(self, run: str) -> str:
         """The file name of the journal of a session."""
         ...

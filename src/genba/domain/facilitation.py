@@ -371,7 +371,7 @@ class AgentRegistry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """UTC, ISO 8601."""
 
 
-class FieldReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class FieldReport(msgspec.Struct, frozen=True, kw_only=True):
     """What one look at the field came to."""
 
     project: str

@@ -235,7 +235,7 @@ class SessionSetup:
         taken = await self.context.git.trees.observe(workspace) if fresh and workspace.taken_from else None
         started = RunStarted(
             adapter=self.definition.adapter_type or "",
-            model=self.settings.flow.default_model,
+            model=self.definition.shown_model,
             definition=self.definition.digest,
             workspace=workspace,
             project=self.plan.project,

@@ -158,7 +158,7 @@ class AgentsView:
             description=found.file.description,
             capabilities=found.capabilities,
             adapter=found.adapter_type or "",
-            model=found.file.runner.flow.default_model,
+            model=found.shown_model,
             source=source,
             problems=self._problems(found),
             record=record,

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from genba.application.facilitator.facilitator import as_kept, as_told, facilitator
+from genba.application.facilitator.facilitator import as_kept, report_of, facilitator
 from genba.coordination.facilitator.facilitator import Scope
 from genba.domain.facilitation import IssueAssessment, IssueState
 from genba.domain.fleet.progress import DecisionView, command_for
@@ -53,7 +53,7 @@ class FieldWindow:
     async def told(self) -> dict[str, Any]:
         """The whole report for a program, as `genba status --json` prints it."""
         look = await self.look()
-        return await asyncio.to_thread(as_told, look)
+        return await asyncio.to_thread(report_of, look)
 
     async def picture(self) -> ProjectView:
         look = await self.look()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -41,6 +41,7 @@ from genba.domain.facilitation import (
     AgentRegistry,
     AvailableAgent,
     CompletionCondition,
+    FieldReport,
     Scanned,
     ScanPosition,
     SeenSession,
@@ -252,17 +253,21 @@ async def facilitator(context: ProjectContext) -> Facilitator:
     return Facilitator(FieldBoard(board), repository, mode, now)
 
 
-def as_told(look: Look) -> dict[str, Any]:
+def report_of(look: Look) -> dict[str, Any]:
     """The report for a program: the four outputs by their names, and what else was seen."""
-    report = look.report
+    return report_values(look.report, look.moves.command_for)
+
+
+def report_values(report: FieldReport, command_for: Callable[[int], str]) -> dict[str, Any]:
+    """The same of a report alone; `command_for` gives the next command of an issue."""
     values: dict[str, Any] = msgspec.to_builtins(report)
     del values["agents"], values["resting"]
     registry = AgentRegistry(agents=report.agents, discovered_at=report.looked_at)
     over = {each.issue for each in report.assessments if each.over}
     for each in values["assessments"]:
-        each["command"] = "" if each["issue"] in over else look.moves.command_for(each["issue"])
+        each["command"] = "" if each["issue"] in over else command_for(each["issue"])
     waiting = [{"issue": each.issue, "why": why} for each in report.assessments if (why := needs_a_person(each))]
-    return {**values, "agentRegistry": msgspec.to_builtins(registry), "attention": waiting}
+    return {**values, "agent_registry": msgspec.to_builtins(registry), "attention": waiting}
 
 
 def scope_of(

@@ -150,7 +150,7 @@ class ProjectContext:
             return journal
         run = run[:_LONGEST_NAME]
         known = [path.stem for path in self.journals()]
-        raise NotFoundError(f'there is no run "{run}"', hint=did_you_mean(run, known) if known else "genba logs")
+        raise NotFoundError(f'there is no session "{run}"', hint=did_you_mean(run, known) or "genba sessions --all")
 
     # ── the blackboard ───────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -33,6 +33,7 @@ _SHORT_TEXT, _SHORTEST_TEXT = 2000, 200
 _WHOLE = frozenset({"state", "workspace", "started"})
 """What a resumed run needs as it was."""
 _OF_AGENTS = (AgentOutput, OutputLeftOut, ToolUsed, EgressUsed)
+_FOLLOWED_BYTES = 1024 * 1024
 _PRINTED = b'{"event":"agent_output"'
 
 
@@ -214,6 +215,21 @@ def read_journal(path: Path, output: bool = True) -> Iterator[Event]:
                 continue
 
 
+def follow_journal(path: Path) -> Iterator[list[Event]]:
+    """The events of a journal that is being written: what is there, then at each step what came since; never ends."""
+    with path.open("rb") as file:
+        rest = b""
+        while True:
+            read = file.read(_FOLLOWED_BYTES)
+            *lines, rest = (rest + read).split(b"\n")
+            events = []
+            for line in lines:
+                with contextlib.suppress(ValueError, RecursionError):
+                    events.append(reader(Event).decode(line))
+            if events or not read:
+                yield events
+
+
 def journal_files(folders: Iterable[Path]) -> list[Path]:
     """Every journal in these folders, newest run first."""
     found = {path for folder in folders if folder.is_dir() for path in folder.glob(f"*{SUFFIX}")}
@@ -228,6 +244,9 @@ class JournalFiles:
 
     def read(self, path: Path, output: bool = True) -> Iterator[Event]:
         return read_journal(path, output)
+
+    def follow(self, path: Path) -> Iterator[list[Event]]:
+        return follow_journal(path)
 
     def name(self, run: str) -> str:
         return f"{run}{SUFFIX}"

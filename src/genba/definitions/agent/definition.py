@@ -20,6 +20,9 @@ class PromptText(msgspec.Struct, frozen=True):
     """Said once when the prompt is used, such as a fallback that was taken."""
 
 
+_WITHOUT_MODEL = frozenset({"custom", "scripted"})
+
+
 class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True):
     file: AgentFile
     completion: Completion
@@ -74,6 +77,11 @@ class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True):
     def adapter_type(self) -> str | None:
         adapter = self.file.runner.adapter
         return str(adapter["type"]) if adapter and "type" in adapter else None
+
+    @property
+    def shown_model(self) -> str:
+        """The model as screens show it; empty for an adapter that runs no model."""
+        return "" if self.adapter_type in _WITHOUT_MODEL else self.file.runner.flow.default_model
 
     @property
     def digest(self) -> str:

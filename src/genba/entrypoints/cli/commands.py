@@ -39,7 +39,7 @@ COMMANDS = {
     "run": "genba.entrypoints.cli.work.run_command:run",
     "schema": "genba.entrypoints.cli.admin.schema_command:schema",
     "serve": "genba.entrypoints.cli.inspect.serve_command:serve",
-    "sessions": "genba.entrypoints.cli.decide.decision_commands:sessions",
+    "sessions": "genba.entrypoints.cli.inspect.sessions_command:sessions",
     "status": "genba.entrypoints.cli.inspect.status_command:status",
     "stop": "genba.entrypoints.cli.decide.decision_commands:stop",
     "sync": "genba.entrypoints.cli.github.sync_command:sync",
@@ -72,7 +72,7 @@ GROUPS = {
         "facilitate": "Report on all issues, and update their comments.",
         "task": "Add, show and change tasks.",
         "sessions": "List sessions: agent, status and cost.",
-        "logs": "List sessions, or show what one did.",
+        "logs": "Show what a session did.",
         "queue": "Show the merge queue.",
         "serve": "Serve the dashboard.",
     },
@@ -139,18 +139,18 @@ def run_cli(arguments: list[str]) -> int:
     try:
         return _call(arguments)
     except GenbaError as error:
-        return _told(error, arguments)
+        return _report(error, arguments)
     except click.ClickException as error:
-        return _told(_usage(error), arguments)
+        return _report(_usage(error), arguments)
     except (click.Abort, KeyboardInterrupt, asyncio.CancelledError):
         return 1
     except BrokenPipeError:
         sys.stderr.close()
         return 0
-    except SystemExit as done:  # somebody's code wants to end the program; that is no success of ours
+    except SystemExit as done:  # code of an agent ended the program: that is no success
         return done.code if isinstance(done.code, int) and done.code else 1
-    except Exception as error:  # noqa: BLE001  (the outermost edge: nobody is shown a traceback unasked)
-        return _told(_unexpected(error), arguments)
+    except Exception as error:  # noqa: BLE001  (the outermost edge: a traceback is shown only with GENBA_DEBUG)
+        return _report(_unexpected(error), arguments)
 
 
 def _call(arguments: list[str]) -> int:
@@ -167,7 +167,7 @@ def _call(arguments: list[str]) -> int:
     return result if isinstance(result, int) else 0
 
 
-def _told(error: GenbaError, arguments: list[str]) -> int:
+def _report(error: GenbaError, arguments: list[str]) -> int:
     error.hint = error.hint or next_command(error, arguments)
     with contextlib.suppress(OSError):
         show_error(error)

@@ -49,7 +49,7 @@ def show_warning(text: str) -> None:
 
 
 def show_problem(problem: Problem) -> None:
-    """A finding that stands in nobody's way."""
+    """A problem that stops nothing."""
     show_note(str(problem))
     if problem.hint:
         _echo(f"      {printable(problem.hint)}")

@@ -1,4 +1,4 @@
-"""`genba`: the door of the command line."""
+"""`genba`: the start of the command line."""
 
 import gc
 import os
@@ -44,7 +44,7 @@ def _send_telemetry() -> None:
         if result:
             sys.stderr.write(f"warning: {result}\n")
     except (KeyboardInterrupt, OSError, ValueError):
-        return  # whoever is in a hurry leaves, and so does who has nobody to tell it to
+        return  # a second ctrl-c, or no stderr to write to
 
 
 def _leave(code: int) -> None:
@@ -56,5 +56,5 @@ def _leave(code: int) -> None:
         except BrokenPipeError:
             continue
         except (OSError, ValueError):
-            code = code or 1  # what was to be said could not be written
+            code = code or 1  # the output could not be written
     os._exit(code)

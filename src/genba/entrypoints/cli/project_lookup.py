@@ -1,4 +1,4 @@
-"""How a command gets its house: the repository around the current folder."""
+"""How a command finds its project: the repository around the current folder."""
 
 import asyncio
 import signal
@@ -15,15 +15,15 @@ from genba.wiring import ProjectContext
 T = TypeVar("T")
 
 
-def house_here() -> ProjectContext:
-    """The house for as long as the command runs."""
+def project_here() -> ProjectContext:
+    """The project of the current folder, until the command ends."""
     context = asyncio.run(ProjectContext.find(here()))
     click.get_current_context().call_on_close(context.close)
     return context
 
 
-def house_to_look() -> ProjectContext:
-    """The same, for who only looks, or stops what runs: settings that cannot be used are told, and in nobody's way."""
+def project_for_reading() -> ProjectContext:
+    """The same for commands that only read or stop: wrong settings are a warning."""
     context, wrong = asyncio.run(ProjectContext.find_to_look(here()))
     click.get_current_context().call_on_close(context.close)
     if wrong is not None:
@@ -43,7 +43,7 @@ def here() -> Path:
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end. Being told to end suspends the work, as ctrl-c does."""
+    """Run to the end. SIGTERM and SIGHUP stop the work as ctrl-c does."""
 
     async def guarded() -> T:
         task = asyncio.current_task()

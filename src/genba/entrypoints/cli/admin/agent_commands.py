@@ -14,7 +14,7 @@ from genba.domain.workflow.actions import RegisteredAgent
 from genba.entrypoints.cli.admin.agent_import import import_agents
 from genba.entrypoints.cli.admin.registration_commands import passkey, register
 from genba.entrypoints.cli.failures import show_error, show_hint, show_problem, show_warning
-from genba.entrypoints.cli.project_lookup import house_here
+from genba.entrypoints.cli.project_lookup import project_here
 from genba.entrypoints.cli.rendering.json_output import print_json
 from genba.entrypoints.cli.rendering.printable import printable
 from genba.entrypoints.cli.rendering.tables import table
@@ -36,7 +36,7 @@ agent.add_command(import_agents)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_agents(capability: str | None, as_json: bool) -> int:
     """List the agents of the project and the built-in ones."""
-    registry = house_here().registry
+    registry = project_here().registry
     infos, broken = registry.agents()
     if capability is not None:
         infos = registry.by_capability(capability)
@@ -65,7 +65,7 @@ def list_agents(capability: str | None, as_json: bool) -> int:
 
 def _registered() -> tuple[RegisteredAgent, ...]:
     """Those who may come by themselves, where there is a blackboard that knows of them."""
-    context = house_here()
+    context = project_here()
     if not context.has_board():
         return ()
     from genba.application.project.agent_registration import registered  # noqa: PLC0415  (only a project with a blackboard pays for it)
@@ -79,7 +79,7 @@ def _registered() -> tuple[RegisteredAgent, ...]:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(name: str, explain: bool, as_json: bool) -> None:
     """Show one agent: parameters, steps, and how it completes."""
-    definition = house_here().registry.load(name)
+    definition = project_here().registry.load(name)
     if explain:
         _explain(definition, as_json)
     elif as_json:
@@ -105,7 +105,7 @@ def _explain(definition: AgentDefinition, as_json: bool) -> None:
 
 
 def _source_above(path: str, sources: dict[str, str]) -> str:
-    """A list is set as a whole; what nobody set is a default."""
+    """True for a list that is set as a whole or a value that is a default."""
     while path:
         if path in sources:
             return sources[path]
@@ -169,8 +169,8 @@ def _ways_on(graph: StepGraph, step_id: str) -> str:
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def check(name: str | None, as_json: bool) -> int:
-    """Check one agent or all: every problem at once, and nothing is started."""
-    context = house_here()
+    """Check one agent, or all, and print every problem."""
+    context = project_here()
     names = [name] if name is not None else list(context.registry.folders())
     found = {each: _problems(context, each) for each in names}
     problems = [problem for each in found.values() for problem in each]
@@ -204,8 +204,8 @@ def _problems(context: ProjectContext, name: str) -> tuple[Problem, ...]:
 @click.argument("name")
 @click.option("--template", type=click.Choice(sorted(TEMPLATES)), default="steps", show_default=True)
 def new(name: str, template: str) -> None:
-    """Write a new agent that passes its check, ready to be edited."""
-    context = house_here()
+    """Write a new agent that passes its check."""
+    context = project_here()
     context.refuse_links(context.project.agents_folder)
     written = scaffold(context.project.agents_folder, name, template)
     for path in written:

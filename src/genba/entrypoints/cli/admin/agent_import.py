@@ -10,7 +10,7 @@ from genba.definitions.climpt.conversion import ConvertedAgent
 from genba.definitions.climpt.importing import agents_at, converted, write_imported
 from genba.definitions.climpt.report import KeyOutcome
 from genba.entrypoints.cli.failures import show_hint
-from genba.entrypoints.cli.project_lookup import house_here
+from genba.entrypoints.cli.project_lookup import project_here
 from genba.entrypoints.cli.rendering.json_output import print_json
 from genba.entrypoints.cli.rendering.printable import printable
 from genba.entrypoints.cli.rendering.tables import table
@@ -39,7 +39,7 @@ def import_agents(
     of your attention. The original is only read.
     """
     made = converted(agents_at(path), name)
-    context = house_here()
+    context = project_here()
     agents = context.project.agents_folder
     if not dry_run:
         context.refuse_links(agents)

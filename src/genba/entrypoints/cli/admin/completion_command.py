@@ -1,6 +1,6 @@
 """`genba completion`: the script that teaches a shell the words of Genba, and the answers that it asks for.
 
-Law: whoever presses the tab key is never shown an error.
+Pressing the tab key never shows an error.
 """
 
 import os
@@ -25,7 +25,7 @@ _PLACES = {
 @click.command("completion")
 @click.argument("shell", type=click.Choice(_SHELLS))
 def completion(shell: str) -> None:
-    """Print the completion script of a shell, to be put where it looks for such scripts."""
+    """Print the completion script of a shell."""
     from genba.entrypoints.cli.failures import show_hint  # noqa: PLC0415  (beside its use)
 
     click.echo(script(shell), nl=False)
@@ -50,7 +50,7 @@ def answer() -> int:
         elif instruction == "complete":
             sys.stdout.write(_completions(shell))
         sys.stdout.flush()
-    except BaseException:  # noqa: BLE001  (nobody who presses tab wants to read a word about it)
+    except BaseException:  # noqa: BLE001  (an error would garble the prompt)
         return 0
     return 0
 
@@ -71,7 +71,7 @@ def _completions(shell: str) -> str:
 
 
 def _words(shell: str, words: list[str], incomplete: str) -> "list[CompletionItem[str]]":
-    """Commands and options, as click knows them. The commands themselves are told without a look into each."""
+    """Commands and options, as click knows them. No command is imported for it."""
     from genba.entrypoints.cli.commands import SUMMARIES, cli  # noqa: PLC0415  (not needed for most values)
 
     if not words and not incomplete.startswith("-"):

@@ -1,7 +1,7 @@
 """What a shell can complete: tasks, agents, runs and names of this project, by a quick look at its files.
 
 Law: it changes nothing and makes nothing. Whatever goes wrong, there is simply nothing to complete. A shell puts what
-it is told on the command line as it is: a name that could say something to the shell is not told.
+a name is completed as it is, and left out where it holds characters of the shell.
 """
 
 import json

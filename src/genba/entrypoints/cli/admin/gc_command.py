@@ -7,7 +7,7 @@ import click
 from genba.application.verification.decisions import people_only
 from genba.domain.tasks.housekeeping import Collected
 from genba.entrypoints.cli.failures import show_hint
-from genba.entrypoints.cli.project_lookup import house_here, run_async
+from genba.entrypoints.cli.project_lookup import project_here, run_async
 from genba.entrypoints.cli.rendering.columns import rows_of
 from genba.entrypoints.cli.rendering.json_output import print_json
 from genba.entrypoints.cli.rendering.progress import Progress
@@ -21,10 +21,13 @@ _KILO = 1024
 @click.option("--rescued", is_flag=True, help="Old rescued work too, although nothing else has its commits.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def gc(dry_run: bool, keep_days: int | None, rescued: bool, as_json: bool) -> None:
-    """Clear away what ended tasks left: working trees, merged branches, logs. No commit becomes unreachable."""
-    from genba.wiring.project.garbage_collection import collect  # noqa: PLC0415  (nobody else needs it)
+    """Remove worktrees, merged branches and logs of ended tasks.
 
-    context = house_here()
+    Every commit stays reachable.
+    """
+    from genba.wiring.project.garbage_collection import collect  # noqa: PLC0415  (only this command needs it)
+
+    context = project_here()
     people_only(context, "clear anything away")
     days = context.project.fleet.gc.keep_days if keep_days is None else keep_days
     with Progress("looking for what ended tasks left", quiet=as_json):

@@ -1,4 +1,4 @@
-"""`genba mcp`: the door for agents that ask, and how other programs are told of it.
+"""`genba mcp`: the MCP server for agents that ask, and its registration in other programs.
 
 Law: over stdin and stdout nothing but the protocol is written to stdout.
 """
@@ -21,7 +21,7 @@ import click
 from genba.application.verification.decisions import people_only
 from genba.domain.errors import GenbaError, StateConflictError, UsageError
 from genba.entrypoints.cli.failures import show_hint, show_warning
-from genba.entrypoints.cli.project_lookup import here, house_here, run_async
+from genba.entrypoints.cli.project_lookup import here, project_here, run_async
 from genba.entrypoints.mcp.client_entries import (
     AGENT,
     NAME,
@@ -50,22 +50,22 @@ _LONGEST_FILE = 4_000_000
 @click.option("--i-accept-the-risk", is_flag=True, help="Listen also where other machines can reach it.")
 @click.pass_context
 def mcp(ctx: click.Context, over_http: bool, host: str, port: int, i_accept_the_risk: bool) -> None:
-    """Serve the state-driven workflow over MCP, for agents that ask what to do next.
+    """Serve agents that ask for their next action over MCP.
 
-    A program such as Claude Code starts `genba mcp` by itself once it was told with `genba mcp install`.
+    Claude Code starts `genba mcp` by itself after `genba mcp install`.
     """
     if ctx.invoked_subcommand is not None:
         return
     loopback = is_loopback(host)
     if not loopback and not i_accept_the_risk:
         raise UsageError(
-            f"{host[:80]} can be reached from other machines, and what is said there is not encrypted",
+            f"{host[:80]} can be reached from other machines, and its traffic is not encrypted",
             hint="genba mcp --http   listens on this machine only; behind a proxy with TLS add --i-accept-the-risk",
         )
     quiet_logs()
     from genba.application.workflow.service import open_service  # noqa: PLC0415  (installing needs no database)
 
-    service = open_service(house_here())
+    service = open_service(project_here())
     try:
         run_async(_serve_http(service, host, port, loopback) if over_http else _serve_stdio(service))
     except asyncio.CancelledError:
@@ -83,7 +83,7 @@ async def _serve_stdio(service: "WorkflowService") -> None:
 async def _serve_http(service: "WorkflowService", host: str, port: int, loopback: bool) -> None:
     from genba.entrypoints.mcp.http import serve_port  # noqa: PLC0415  (the SDK is slow to import)
 
-    gc.freeze()  # what was loaded stays: nobody waits while it is looked through again
+    gc.freeze()  # loaded modules never become garbage
     async with serve_port(service, host, port, loopback=loopback) as url:
         click.echo(url)
         with contextlib.suppress(OSError):
@@ -113,20 +113,23 @@ def is_loopback(host: str) -> bool:
 @click.option("--project", "scope", flag_value="project", default=True, help="For this repository (the default).")
 @click.option("--user", "scope", flag_value="user", help="For everything that you do with this program.")
 @click.option("--http", "url", default="", metavar="URL", help="Reach a server that runs already, at this address.")
-@click.option("--agent", default="", metavar="ID", help="The id that `genba agent register` told.")
+@click.option("--agent", default="", metavar="ID", help="The id that `genba agent register` printed.")
 @click.option("--print", "only_print", is_flag=True, help="Print the entry, and write nothing.")
 def install(client: str, scope: str, url: str, agent: str, only_print: bool) -> None:
-    """Tell Claude Code, Codex or OpenCode of this server. Safe to repeat; no secret is written."""
+    """Register this server in Claude Code, Codex or OpenCode.
+
+    Safe to repeat. It writes no secret.
+    """
     chosen = Client(client)
     _check(url, agent)
     reached = ServerAddress(command=_command(scope), url=url, agent=agent)
     if only_print:
         click.echo(snippet(chosen, entry(chosen, reached)), nl=False)
         return
-    context = house_here()
+    context = project_here()
     people_only(context, "change the settings of other programs")
     if chosen is Client.CLAUDE_CODE and scope == "user":
-        result = _told_by_claude(reached)
+        result = _registered_in_claude(reached)
     else:
         result = _written(chosen, _file(chosen, scope, context.layout.main), scope, reached)
     click.echo(result)
@@ -156,7 +159,7 @@ def _command(scope: str) -> str:
     if scope == "user" and found is None:
         return str(Path(sys.executable).with_name("genba"))
     if found is None:
-        show_warning("genba is not on your PATH: a program that is told to start it will not find it")
+        show_warning("genba is not on your PATH: other programs cannot start it")
     return "genba"
 
 
@@ -213,7 +216,7 @@ def _by_hand(client: Client, path: Path, why: str, value: dict[str, object]) -> 
     )
 
 
-def _told_by_claude(reached: ServerAddress) -> str:
+def _registered_in_claude(reached: ServerAddress) -> str:
     """Claude Code keeps a user's servers in a file that it writes itself all the time, so it is asked to."""
     import msgspec  # noqa: PLC0415  (only here)
 
@@ -232,7 +235,7 @@ def _told_by_claude(reached: ServerAddress) -> str:
         _asked([claude, "mcp", "remove", "--scope", "user", NAME])
         code, output = _asked(add)
     if code:
-        raise GenbaError(f"claude said: {output or 'nothing'}", hint="claude mcp list")
+        raise GenbaError(f"claude printed: {output or 'nothing'}", hint="claude mcp list")
     return f"claude has {NAME} among your servers"
 
 

@@ -3,7 +3,7 @@
 import click
 
 from genba.application.verification.decisions import people_only
-from genba.entrypoints.cli.project_lookup import house_here
+from genba.entrypoints.cli.project_lookup import project_here
 from genba.entrypoints.cli.rendering.json_output import print_json
 
 
@@ -15,7 +15,7 @@ def migrate(adopt: bool, as_json: bool) -> None:
     from genba.blackboard.database.connect import migrate as create_tables  # noqa: PLC0415  (only here)
     from genba.coordination.engine.durable_engine import make_tables  # noqa: PLC0415  (only here)
 
-    context = house_here()
+    context = project_here()
     people_only(context, "change the tables")
     address = context.database()
     before, after = create_tables(address)

@@ -1,4 +1,4 @@
-"""`genba notify`: who is told when something waits for a person, and what came of it."""
+"""`genba notify`: the channels for notifications, and what was sent."""
 
 import secrets
 
@@ -8,7 +8,7 @@ from genba.application.verification.decisions import people_only
 from genba.domain.errors import StateConflictError
 from genba.domain.fleet.notifications import Notification, NotificationEntry
 from genba.entrypoints.cli.failures import show_hint
-from genba.entrypoints.cli.project_lookup import house_here, run_async
+from genba.entrypoints.cli.project_lookup import project_here, run_async
 from genba.entrypoints.cli.rendering.json_output import print_json
 from genba.entrypoints.cli.rendering.printable import in_one_line
 from genba.entrypoints.cli.rendering.tables import table
@@ -29,8 +29,8 @@ _SHOWN = 20
 @click.option("--retry", is_flag=True, help="Try again what was given up, now.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def notify(try_out: bool, retry: bool, as_json: bool) -> int:
-    """Show who is told when something waits for a person, and what came of it."""
-    context = house_here()
+    """Show the channels for notifications, and what was sent."""
+    context = project_here()
     if try_out or retry:
         people_only(context, "send notices")
     checks = channel_checks(context)
@@ -49,7 +49,7 @@ def notify(try_out: bool, retry: bool, as_json: bool) -> int:
 def _tried_out(context: ProjectContext, checks: tuple[ChannelCheck, ...], as_json: bool) -> int:
     if not checks:
         raise StateConflictError(
-            "nobody is told anything: the settings name no channel",
+            "no notification was sent: the settings name no channel",
             unchanged="nothing was sent.",
             hint="in .genba/config.yaml:  notify: {desktop: true}",
         )
@@ -77,7 +77,7 @@ def _retried(context: ProjectContext) -> None:
 
 def _show(checks: tuple[ChannelCheck, ...], entries: tuple[NotificationEntry, ...]) -> None:
     if not checks:
-        click.echo("nobody is told when something waits for a person")
+        click.echo("no channel: notifications are off")
         show_hint("in .genba/config.yaml:  notify: {desktop: true}")
     rows = [(f"{'✗' if check.problem else '✓'} {check.name}", check.problem or check.detail) for check in checks]
     for line in table(rows):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from genba.domain.errors import UsageError
-from genba.entrypoints.cli.project_lookup import house_here
+from genba.entrypoints.cli.project_lookup import project_here
 from genba.entrypoints.cli.rendering.json_output import print_json
 from genba.entrypoints.cli.rendering.printable import printable
 from genba.entrypoints.cli.rendering.tables import table
@@ -27,12 +27,15 @@ if TYPE_CHECKING:
 def register(
     name: str, manager: bool | None, role: str, capabilities: tuple[str, ...], prompt: Path | None, as_json: bool
 ) -> None:
-    """Let an agent come by itself: give it an id and a passkey. The passkey is shown once."""
+    """Register an external agent: print its id and its passkey.
+
+    The passkey is shown once.
+    """
     from genba.application.project import agent_registration as registering  # noqa: PLC0415
     from genba.application.verification.decisions import people_only  # noqa: PLC0415  (only this command needs the blackboard)
 
     text = _read(prompt) if prompt is not None else ""
-    context = house_here()
+    context = project_here()
     people_only(context, "let agents in")
     welcome = registering.register(
         context, name, manager=manager, role=role, capabilities=capabilities, system_prompt=text
@@ -42,18 +45,18 @@ def register(
 
 @click.group("passkey")
 def passkey() -> None:
-    """Change or take away the passkey of an agent that comes by itself."""
+    """Replace or revoke the passkey of an external agent."""
 
 
 @passkey.command("rotate")
 @click.argument("name")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def rotate(name: str, as_json: bool) -> None:
-    """A new passkey. Whoever came with the old one is out at once."""
+    """Replace the passkey, and end the old connections."""
     from genba.application.project import agent_registration as registering  # noqa: PLC0415
     from genba.application.verification.decisions import people_only  # noqa: PLC0415  (only this command needs the blackboard)
 
-    context = house_here()
+    context = project_here()
     people_only(context, "change a passkey")
     _show(registering.rotate(context, name), f"{name} has a new passkey; the old one is good no more.", as_json)
 
@@ -62,11 +65,11 @@ def rotate(name: str, as_json: bool) -> None:
 @click.argument("name")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def revoke(name: str, as_json: bool) -> None:
-    """No passkey any more: it cannot come again, and is out at once."""
+    """Revoke the passkey, and end its connections."""
     from genba.application.project import agent_registration as registering  # noqa: PLC0415
     from genba.application.verification.decisions import people_only  # noqa: PLC0415  (only this command needs the blackboard)
 
-    context = house_here()
+    context = project_here()
     people_only(context, "take a passkey away")
     agent = registering.revoke(context, name)
     if as_json:
@@ -75,11 +78,11 @@ def revoke(name: str, as_json: bool) -> None:
     click.echo(printable(f"{name} cannot come any more. What it has committed is kept, and its tasks are free."))
 
 
-def _show(welcome: Registration, told: str, as_json: bool) -> None:
+def _show(welcome: Registration, message: str, as_json: bool) -> None:
     if as_json:
         print_json({"agent": welcome.agent, "project_id": welcome.project, "passkey": welcome.passkey})
         return
-    click.echo(printable(told))
+    click.echo(printable(message))
     click.echo()
     rows = [
         ("agent id", welcome.agent.id),

@@ -13,7 +13,7 @@ from genba.wiring import adapter_files
 @click.command("schema")
 @click.argument("name", required=False)
 def schema(name: str | None) -> None:
-    """Print the JSON Schema NAME; without a name, list them."""
+    """Print the JSON Schema NAME; without NAME, list them."""
     schemas = {**FILES, **adapter_files()}
     if name is None:
         for line in table((key, message) for key, (_, message) in sorted(schemas.items())):

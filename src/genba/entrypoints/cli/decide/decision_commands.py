@@ -11,14 +11,13 @@ import click
 
 from genba.application.verification.decisions import Decisions, people_only, waiting
 from genba.blackboard.fleet.fleet_board import FleetBoard
-from genba.coordination.engine.worker_liveness import SUSPENDED, as_they_stand
 from genba.domain.errors import NotFoundError, UsageError
 from genba.domain.fleet.records import FleetSession
 from genba.domain.views.summary import ActionResult
 from genba.entrypoints.cli.failures import show_hint
 from genba.entrypoints.cli.inspect.task_commands import NUMBER
-from genba.entrypoints.cli.project_lookup import house_to_look
-from genba.entrypoints.cli.rendering.fleet_views import escalation_lines, escalation_page, session_lines
+from genba.entrypoints.cli.project_lookup import project_for_reading
+from genba.entrypoints.cli.rendering.fleet_views import escalation_lines, escalation_page
 from genba.entrypoints.cli.rendering.json_output import print_json
 from genba.wiring import ProjectContext
 
@@ -33,28 +32,34 @@ _TASK = click.argument("number", type=NUMBER, required=False, metavar="[TASK]")
 @_TASK
 @_JSON
 def pause(number: int | None, as_json: bool) -> None:
-    """Begin nothing new in the project, while what runs goes on; or let one task wait, with its session suspended."""
+    """Start no new sessions; with TASK, suspend its session.
+
+    Sessions that run continue.
+    """
     decisions = _decisions("pause the fleet")
-    _told(decisions.board, as_json, decisions.pause(number), number)
+    _print(decisions.board, as_json, decisions.pause(number), number)
 
 
 @click.command("resume")
 @_TASK
 @_JSON
 def resume(number: int | None, as_json: bool) -> None:
-    """Let the project, or one task, go on after `genba pause` or `genba stop`."""
+    """Continue the project or a task after a pause or a stop."""
     decisions = _decisions("resume the fleet")
-    _told(decisions.board, as_json, decisions.resume(number), number)
+    _print(decisions.board, as_json, decisions.resume(number), number)
 
 
 @click.command("stop")
 @_TASK
-@click.option("--reason", default="", help="Why; shown to whoever looks at it.")
+@click.option("--reason", default="", help="The reason, shown in status and logs.")
 @_JSON
 def stop(number: int | None, reason: str, as_json: bool) -> None:
-    """Suspend what runs now: all of it, and every `genba work` ends; or one task, until you decide. Nothing is lost."""
+    """Stop all running agents, or the one of a task.
+
+    Without TASK every `genba work` ends. No work is lost.
+    """
     decisions = _decisions("stop the fleet")
-    _told(decisions.board, as_json, decisions.stop(number, reason), number)
+    _print(decisions.board, as_json, decisions.stop(number, reason), number)
 
 
 # ── what waits for people ────────────────────────────────────────────────────────────────────────────────────────────
@@ -65,10 +70,10 @@ def stop(number: int | None, reason: str, as_json: bool) -> None:
 @_JSON
 @click.pass_context
 def decisions(ctx: click.Context, decided_too: bool, as_json: bool) -> None:
-    """List what only a person can decide, with the command to type."""
+    """List what only a person can decide."""
     if ctx.invoked_subcommand is not None:
         return
-    context = house_to_look()
+    context = project_for_reading()
     found = fleet_board(context).escalations(open_only=not decided_too) if context.has_board() else []
     if as_json:
         print_json(found)
@@ -76,7 +81,7 @@ def decisions(ctx: click.Context, decided_too: bool, as_json: bool) -> None:
     if not found:
         click.echo("nothing waits for you", err=True)
         return
-    for line in escalation_lines(found, _titles(context, {each.task for each in found}), datetime.now(UTC), columns()):
+    for line in escalation_lines(found, titles(context, {each.task for each in found}), datetime.now(UTC), columns()):
         click.echo(line)
 
 
@@ -84,8 +89,8 @@ def decisions(ctx: click.Context, decided_too: bool, as_json: bool) -> None:
 @click.argument("number", type=NUMBER)
 @_JSON
 def show(number: int, as_json: bool) -> None:
-    """Show everything that is needed to decide: what was tried, the goals, the branch, the plan."""
-    board = fleet_board(house_to_look())
+    """Show a decision: attempts, goals, branch and plan."""
+    board = fleet_board(project_for_reading())
     task = board.board.get(number)
     found = waiting(board, number) or [each for each in board.escalations(open_only=False) if each.task == number][-1:]
     if not found:
@@ -108,10 +113,13 @@ def show(number: int, as_json: bool) -> None:
 @click.argument("text")
 @_JSON
 def answer(number: int, text: str, as_json: bool) -> None:
-    """Answer what a task waits for; - reads standard input. Its session goes on with the answer."""
+    """Answer the question of a task; - reads standard input.
+
+    Its session continues with the answer.
+    """
     decisions = _decisions("answer for a person")
     result = decisions.answer(number, _typed(text, f'genba answer {number} "…"'))
-    _told(decisions.board, as_json, result, number)
+    _print(decisions.board, as_json, result, number)
 
 
 @click.command("approve")
@@ -120,9 +128,12 @@ def answer(number: int, text: str, as_json: bool) -> None:
 @click.option("--reason", default="", help="Why; kept with the decision.")
 @_JSON
 def approve(number: int, commit: str | None, reason: str, as_json: bool) -> None:
-    """Say yes to what a task waits for: a commit, a plan, another attempt. With a commit: only to that one."""
+    """Approve what a task waits for.
+
+    That is a commit, a plan, another attempt or a budget. With COMMIT, only that commit.
+    """
     decisions = _decisions("approve anything")
-    _told(decisions.board, as_json, decisions.approve(number, commit, reason), number)
+    _print(decisions.board, as_json, decisions.approve(number, commit, reason), number)
 
 
 @click.command("reject")
@@ -130,56 +141,13 @@ def approve(number: int, commit: str | None, reason: str, as_json: bool) -> None
 @click.option("--reason", required=True, help="What must be different; its author reads it.")
 @_JSON
 def reject(number: int, reason: str, as_json: bool) -> None:
-    """Say no to what a task waits for, and why. The reason goes back to the author or the planner."""
+    """Reject what a task waits for, with a reason.
+
+    The reason goes back to the author or the planner.
+    """
     decisions = _decisions("reject anything")
     result = decisions.reject(number, _typed(reason, f'genba reject {number} --reason "…"'))
-    _told(decisions.board, as_json, result, number)
-
-
-# ── sessions ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@click.command("sessions")
-@_TASK
-@click.option("--all", "ended_too", is_flag=True, help="Every attempt at every task, the ended ones too.")
-@_JSON
-def sessions(number: int | None, ended_too: bool, as_json: bool) -> None:
-    """List the sessions: of one task all of them, else the newest of every task that has not ended."""
-    context = house_to_look()
-    found = _sessions(context, number, ended_too)
-    if as_json:
-        print_json(found)
-        return
-    if not found:
-        _tell_none(context, number)
-        return
-    for line in session_lines(found, _titles(context, {each.task for each in found}), datetime.now(UTC), columns()):
-        click.echo(line)
-    if any(each.status == SUSPENDED for each in found):
-        show_hint("genba work   goes on with what is suspended")
-
-
-def _tell_none(context: ProjectContext, number: int | None) -> None:
-    """Whether there was never one, or all of them have ended, which is another next command."""
-    board = fleet_board(context) if number is None and context.has_board() else None
-    ended = board is not None and any(board.sessions(task.number) for task in board.board.find())
-    click.echo("no session is open; all have ended" if ended else "no sessions", err=True)
-    show_hint("genba sessions --all" if ended else "genba work" if number is None else f"genba task show {number}")
-
-
-def _sessions(context: ProjectContext, number: int | None, ended_too: bool) -> list[FleetSession]:
-    """What was asked for."""
-    if number is None and not context.has_board():
-        return []
-    board = fleet_board(context)
-    if number is not None:
-        board.board.get(number)
-        found = board.sessions(number)
-    elif ended_too:
-        found = [each for task in board.board.find() for each in board.sessions(task.number)]
-    else:
-        found = list(board.field().sessions)
-    return as_they_stand(board, found)
+    _print(decisions.board, as_json, result, number)
 
 
 # ── what they share ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -199,14 +167,17 @@ def columns() -> int:
     return max(80, shutil.get_terminal_size((100, 24)).columns)
 
 
-def _titles(context: ProjectContext, numbers: set[int]) -> dict[int, str]:
+def titles(context: ProjectContext, numbers: set[int]) -> dict[int, str]:
+    """The titles of tasks, by number."""
+    if not numbers:
+        return {}
     board = context.board(make=False)
     return {number: board.get(number).title for number in numbers}
 
 
 def _decisions(deed: str) -> Decisions:
     """What the person who types may decide."""
-    context = house_to_look()
+    context = project_for_reading()
     return Decisions(context, people_only(context, deed))
 
 
@@ -221,7 +192,7 @@ def _typed(text: str, hint: str) -> str:
     return sys.stdin.read()
 
 
-def _told(board: FleetBoard, as_json: bool, told: ActionResult, number: int | None = None) -> None:
+def _print(board: FleetBoard, as_json: bool, told: ActionResult, number: int | None = None) -> None:
     """What was written down, and the next command."""
     if as_json:
         field = board.field()

@@ -15,7 +15,7 @@ from genba.domain.tracker.outbox_text import without_it
 from genba.entrypoints.cli.decide.decision_commands import columns
 from genba.entrypoints.cli.failures import show_hint
 from genba.entrypoints.cli.inspect.task_commands import NumberType
-from genba.entrypoints.cli.project_lookup import house_here, house_to_look, run_async
+from genba.entrypoints.cli.project_lookup import project_here, project_for_reading, run_async
 from genba.entrypoints.cli.rendering.json_output import print_json
 from genba.entrypoints.cli.rendering.outbox_view import (
     clock,
@@ -43,7 +43,7 @@ _LONGEST_WAIT = 60.0
 @_JSON
 @click.pass_context
 def outbox(ctx: click.Context, ended_too: bool, as_json: bool) -> None:
-    """List what is to be changed on GitHub, in its order, with what holds it."""
+    """List the changes that wait for GitHub."""
     if ctx.invoked_subcommand is None:
         _list(ended_too, as_json)
 
@@ -52,7 +52,7 @@ def outbox(ctx: click.Context, ended_too: bool, as_json: bool) -> None:
 @_ALL
 @_JSON
 def list_entries(ended_too: bool, as_json: bool) -> None:
-    """The same: what waits, what failed and why, and when it goes on."""
+    """List the changes: waiting, failed, and when they continue."""
     _list(ended_too, as_json)
 
 
@@ -60,8 +60,8 @@ def list_entries(ended_too: bool, as_json: bool) -> None:
 @click.argument("number", type=_ENTRY, metavar="ENTRY")
 @_JSON
 def show(number: int, as_json: bool) -> None:
-    """Show one entry: what it says, how often it was tried, what was answered."""
-    box = _outbox(house_to_look())
+    """Show one change: its text, its attempts and the answers."""
+    box = _outbox(project_for_reading())
     entry = box.show(number)
     if as_json:
         print_json(entry)
@@ -73,13 +73,13 @@ def show(number: int, as_json: bool) -> None:
 
 
 @outbox.command("send")
-@click.option("--dry-run", is_flag=True, help="Show what would be sent, with its words; send and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be sent.")
 @_JSON
 def send(dry_run: bool, as_json: bool) -> int:
-    """Send what waits: one change after the other, at the pace that GitHub asks for."""
+    """Send the waiting changes, in their order."""
     if dry_run:
         return _dry_run(as_json)
-    context = house_here()
+    context = project_here()
     people_only(context, "send what is in the outbox")
     office = context.office()
     if office is None:
@@ -99,10 +99,10 @@ def send(dry_run: bool, as_json: bool) -> int:
 @click.option("--all", "everything", is_flag=True, help="Everything that failed, or waits to be tried again.")
 @_JSON
 def retry(number: int | None, everything: bool, as_json: bool) -> None:
-    """Try again what failed. What may have been made already is looked for first."""
+    """Retry failed changes, unless GitHub has them already."""
     if (number is None) == (not everything):
         raise UsageError("name one entry, or --all", unchanged="nothing was changed.", hint="genba outbox list")
-    context = house_to_look()
+    context = project_for_reading()
     people_only(context, "retry what is in the outbox")
     box = _outbox(context)
     again = box.retry_all() if number is None else (box.retry(number),)
@@ -119,8 +119,8 @@ def retry(number: int | None, everything: bool, as_json: bool) -> None:
 @click.argument("number", type=_ENTRY, metavar="ENTRY")
 @_JSON
 def drop(number: int, as_json: bool) -> None:
-    """Give an entry up: it is never sent, and what waits behind it goes on."""
-    context = house_to_look()
+    """Drop a change: it is never sent, and later ones continue."""
+    context = project_for_reading()
     actor = people_only(context, "drop what is in the outbox")
     box = _outbox(context)
     entry = box.drop(number, actor, lives)
@@ -134,7 +134,7 @@ def drop(number: int, as_json: bool) -> None:
 
 
 def _list(ended_too: bool, as_json: bool) -> None:
-    context = house_to_look()
+    context = project_for_reading()
     if not context.has_board():
         if as_json:
             print_json(_facts((), None))
@@ -174,7 +174,7 @@ def _say_what_is_next(context: ProjectContext, entries: tuple[OutboxEntry, ...],
 
 
 def _dry_run(as_json: bool) -> int:
-    context = house_to_look()
+    context = project_for_reading()
     waiting: tuple[OutboxEntry, ...] = ()
     if context.has_board():
         entries = _outbox(context).list()

@@ -11,7 +11,7 @@ from genba.application.verification.decisions import people_only
 from genba.domain.errors import StateConflictError, UsageError
 from genba.domain.tracker.outbox import OutboxEntry
 from genba.entrypoints.cli.failures import show_hint, show_warning
-from genba.entrypoints.cli.project_lookup import house_here, run_async
+from genba.entrypoints.cli.project_lookup import project_here, run_async
 from genba.entrypoints.cli.rendering.columns import cell, rows_of
 from genba.entrypoints.cli.rendering.json_output import print_json
 
@@ -37,9 +37,9 @@ def sync(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Look at GitHub: issues become tasks, pull requests are read back, and what waits in the outbox is sent."""
+    """Read issues and pull requests from GitHub, send changes."""
     _check(full, issue, label, project, project_owner, dry_run)
-    context = house_here()
+    context = project_here()
     people_only(context, "look at the tracker")
     office = context.office()
     if office is None:

@@ -1,4 +1,4 @@
-"""`genba facilitate`: how each issue stands, what is in its way, what to do next; and, told to, it says so there."""
+"""`genba facilitate`: the state, the blockers and the next command of each issue, also as comments on it."""
 
 import asyncio
 import shutil
@@ -8,13 +8,13 @@ import click
 import msgspec
 
 from genba.application.facilitator.event_sources import past_of
-from genba.application.facilitator.facilitator import as_told, facilitator, fresh_copy, say, scope_of
+from genba.application.facilitator.facilitator import report_of, facilitator, fresh_copy, say, scope_of
 from genba.application.verification.decisions import people_only
 from genba.coordination.facilitator.facilitator import Look, Scope
 from genba.domain.errors import RecoverableError, StateConflictError, UsageError
 from genba.domain.facilitation import FieldReport
 from genba.entrypoints.cli.failures import show_hint, show_warning
-from genba.entrypoints.cli.project_lookup import house_here, run_async
+from genba.entrypoints.cli.project_lookup import project_here, run_async
 from genba.entrypoints.cli.rendering.json_output import print_json
 from genba.entrypoints.cli.rendering.progress import Progress
 from genba.entrypoints.cli.rendering.triage_views import facilitate_lines, mermaid, screen
@@ -24,23 +24,23 @@ _BY_SETTINGS = -1.0
 
 
 @click.command("facilitate")
-@click.option("--project", type=click.IntRange(1), metavar="N", help="Only the issues on this board of GitHub.")
-@click.option("--project-owner", metavar="NAME", help="Who owns that board; by default the owner of the repository.")
-@click.option("--label", metavar="NAME", help="Only the issues with this label.")
-@click.option("--apply", "applied", is_flag=True, help="Comment and label; without it, only show what would be said.")
-@click.option("--dry-run", is_flag=True, help="Only show what would be said. This is the default.")
-@click.option("--offline", is_flag=True, help="Ask no tracker: what was copied last is looked at.")
+@click.option("--project", type=click.IntRange(1), metavar="N", help="Only issues on this GitHub project.")
+@click.option("--project-owner", metavar="NAME", help="The owner of the project.  [default: of the repository]")
+@click.option("--label", metavar="NAME", help="Only issues with this label.")
+@click.option("--apply", "applied", is_flag=True, help="Comment on and label the issues.")
+@click.option("--dry-run", is_flag=True, help="Show the comments without sending them.  [default]")
+@click.option("--offline", is_flag=True, help="Use the last copy of the issues.")
 @click.option(
     "--watch",
     type=float,
     is_flag=False,
     flag_value=_BY_SETTINGS,
     metavar="[MINUTES]",
-    help="Look again after so many minutes; by default as facilitator.check_interval says.",
+    help="Repeat.  [default: facilitator.check_interval]",
 )
-@click.option("--graph", is_flag=True, help="Print a Mermaid graph of what waits for what.")
-@click.option("--events", is_flag=True, help="Print what happened, oldest first: one line of JSON each.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON; with --watch, one line for each look.")
+@click.option("--graph", is_flag=True, help="Print the dependencies as a Mermaid graph.")
+@click.option("--events", is_flag=True, help="Print all events as JSON lines, oldest first.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; with --watch one line per pass.")
 def facilitate(
     project: int | None,
     project_owner: str | None,
@@ -53,18 +53,18 @@ def facilitate(
     events: bool,
     as_json: bool,
 ) -> int:
-    """Say of each issue its state, the evidence, what is in its way, and the next command.
+    """Report state, evidence, blockers and next command of issues.
 
     It never starts an agent, closes an issue, touches a branch, runs a test or merges.
     """
     _check(applied, dry_run, watch, graph or events)
-    context = house_here()
+    context = project_here()
     if applied:
         people_only(context, "speak for the facilitator")
     scope = scope_of(context, label, project, project_owner)
     if watch is not None:
         return run_async(_watch(context, scope, applied, offline, watch, as_json))
-    with Progress("looking at every issue and every commit", quiet=as_json):
+    with Progress("reading issues and commits", quiet=as_json):
         asked = msgspec.structs.replace(scope, whole=events)
         look = run_async(one_look(context, asked, applied=applied, offline=offline))
     if events:
@@ -76,7 +76,7 @@ def facilitate(
             click.echo(line)
         return _tell_unread(look)
     if as_json:
-        print_json(as_told(look))
+        print_json(report_of(look))
     else:
         show_look(look)
     return 1 if look.brief.incomplete else 0
@@ -91,7 +91,7 @@ def _tell_unread(look: Look) -> int:
 
 def _check(applied: bool, dry_run: bool, watch: float | None, shown: bool) -> None:
     if applied and dry_run:
-        raise UsageError("--apply does it and --dry-run only shows it", hint="genba facilitate --apply")
+        raise UsageError("--apply and --dry-run exclude each other", hint="genba facilitate --apply")
     if watch is not None and watch != _BY_SETTINGS and not watch > 0:
         raise UsageError("--watch takes a number of minutes above zero", hint="genba facilitate --watch 30")
     if shown and (watch is not None or applied):
@@ -101,7 +101,7 @@ def _check(applied: bool, dry_run: bool, watch: float | None, shown: bool) -> No
 
 
 async def one_look(context: ProjectContext, scope: Scope, *, applied: bool, offline: bool) -> Look:
-    """Look; where it is told to, say what is to be said, and send it."""
+    """One pass over all issues; with `applied` it comments and labels them."""
     scope, notes = await fresh_copy(context, scope, offline)
     look = await (await facilitator(context)).look(scope, notes)
     return await say(context, look, offline=offline) if applied else look
@@ -118,13 +118,13 @@ async def _watch(
             await asyncio.sleep(pause * 60)
         try:
             look = await one_look(context, scope, applied=applied, offline=offline)
-        except (RecoverableError, StateConflictError) as error:  # the next look may find the ground as it should be
-            show_warning(f"not looked at: {error.message}")
+        except (RecoverableError, StateConflictError) as error:  # the next pass may succeed
+            show_warning(f"this pass failed: {error.message}")
             code = 1
             continue
         code = 1 if look.brief.incomplete else 0
         if as_json:
-            click.echo(msgspec.json.encode(as_told(look)).decode())
+            click.echo(msgspec.json.encode(report_of(look)).decode())
         else:
             show_look(look)
     return code
@@ -144,7 +144,7 @@ def show_look(look: Look) -> None:
 
 
 def tell_rest(report: FieldReport) -> None:
-    """What somebody should know besides: agents that cannot be read, a copy that is old."""
+    """Warn of agents that cannot be read and of an old copy of the issues."""
     for name, problem in report.broken.items():
         show_warning(f"the agent {name} is left out: {problem}   genba agent check {name}")
     for note in report.notes:

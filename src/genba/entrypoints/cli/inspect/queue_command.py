@@ -7,7 +7,7 @@ import click
 from genba.domain.fleet.records import EntryStatus
 from genba.entrypoints.cli.decide.decision_commands import columns, fleet_board
 from genba.entrypoints.cli.failures import show_hint
-from genba.entrypoints.cli.project_lookup import house_to_look
+from genba.entrypoints.cli.project_lookup import project_for_reading
 from genba.entrypoints.cli.rendering.fleet_views import queue_lines
 from genba.entrypoints.cli.rendering.json_output import print_json
 
@@ -17,8 +17,8 @@ from genba.entrypoints.cli.rendering.json_output import print_json
 @click.option("--all", "ended_too", is_flag=True, help="What has landed or came back too.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def queue(target: str | None, ended_too: bool, as_json: bool) -> None:
-    """Show the merge queue: in its order, with the round, the paths in conflict, and why something is stuck."""
-    context = house_to_look()
+    """Show the merge queue: order, conflicts and what is stuck."""
+    context = project_for_reading()
     found = fleet_board(context).entries(target, open_only=not ended_too) if context.has_board() else []
     if as_json:
         print_json(found)

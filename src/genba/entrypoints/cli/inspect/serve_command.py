@@ -19,7 +19,7 @@ from genba.application.verification.decisions import people_only
 from genba.domain.errors import UsageError
 from genba.entrypoints.cli.admin.mcp_commands import is_loopback, quiet_logs
 from genba.entrypoints.cli.failures import show_warning
-from genba.entrypoints.cli.project_lookup import house_here, run_async
+from genba.entrypoints.cli.project_lookup import project_here, run_async
 from genba.wiring import ProjectContext
 
 PORT = 8420
@@ -41,9 +41,9 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 takes a free one.")
 @click.option("--public-url", default="", metavar="URL", help="How browsers reach it through a proxy with TLS.")
-@click.option("--read-only", is_flag=True, help="Whoever comes in may only look.")
+@click.option("--read-only", is_flag=True, help="Allow no changes.")
 @click.option("--open", "open_browser", is_flag=True, help="Open it in your browser.")
-@click.option("--new-token", is_flag=True, help="Make new tokens first: nobody who is in stays in.")
+@click.option("--new-token", is_flag=True, help="Replace the tokens; all browsers sign in again.")
 @click.option("--i-accept-the-risk", is_flag=True, help="Listen also where other machines can reach it.")
 def serve(
     host: str,
@@ -54,10 +54,10 @@ def serve(
     new_token: bool,
     i_accept_the_risk: bool,
 ) -> None:
-    """Serve the dashboard: what is true, what needs you, what runs now. It prints the link that lets you in."""
+    """Serve the dashboard, and print the link to sign in."""
     if not is_loopback(host) and not i_accept_the_risk:
         raise UsageError(
-            f"{host[:80]} can be reached from other machines, and what is said there is not encrypted",
+            f"{host[:80]} can be reached from other machines, and its traffic is not encrypted",
             hint="genba serve   listens on this machine only; behind a proxy with TLS add --i-accept-the-risk",
         )
     if public_url and (urlsplit(public_url).scheme not in ("http", "https") or not urlsplit(public_url).hostname):
@@ -72,7 +72,7 @@ def serve(
         open_browser=open_browser,
         new_token=new_token,
     )
-    context = house_here()
+    context = project_here()
     people_only(context, "open the dashboard")
     quiet_logs()
     with contextlib.suppress(asyncio.CancelledError, KeyboardInterrupt):  # it is how one ends it
@@ -99,9 +99,9 @@ async def _serve(context: ProjectContext, asked: Asked) -> None:
         secure = asked.public_url.startswith("https://")
         public = urlsplit(asked.public_url).netloc
         passes = Passes(keys=keys, name=name, read_only=asked.read_only, secure=secure, public=public)
-        with contextlib.closing(DashboardQueries(context)) as lookout:
-            hub = Hub(lookout.stamp)
-            site = Site(lookout, Decisions(context, context.actor()), hub)
+        with contextlib.closing(DashboardQueries(context)) as queries:
+            hub = Hub(queries.stamp)
+            site = Site(queries, Decisions(context, context.actor()), hub)
             service = open_service(context)
             asking = mcp.application(service, loopback=is_loopback(asked.host))
             app = application(
@@ -111,7 +111,7 @@ async def _serve(context: ProjectContext, asked: Asked) -> None:
                 beside={"/mcp": asking},
                 background=[lambda: asking.router.lifespan_context(asking)],
             )
-            gc.freeze()  # what was loaded stays: nobody waits while it is looked through again
+            gc.freeze()  # loaded modules never become garbage
             async with serving(app, listening), notices_sent(context, show_warning), contextlib.aclosing(hub):
                 link = _tell(asked, port, keys.operator, keys.viewer)
                 with (

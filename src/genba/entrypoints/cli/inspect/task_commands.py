@@ -26,7 +26,7 @@ from genba.domain.tasks.task import (
 )
 from genba.entrypoints.cli.failures import show_hint
 from genba.entrypoints.cli.inspect.task_import import import_tasks
-from genba.entrypoints.cli.project_lookup import house_here, house_to_look, run_async
+from genba.entrypoints.cli.project_lookup import project_here, project_for_reading, run_async
 from genba.entrypoints.cli.rendering.json_output import print_json
 from genba.entrypoints.cli.rendering.printable import in_one_line
 from genba.entrypoints.cli.rendering.tables import table
@@ -106,7 +106,7 @@ _SCOPE = click.option(
 
 @click.group("task")
 def task() -> None:
-    """Keep the tasks of this project: add, list, show, edit, block, cancel."""
+    """Add, list, show, edit, block and cancel tasks."""
 
 
 task.add_command(import_tasks)
@@ -135,7 +135,7 @@ task.add_command(import_tasks)
 @_JSON
 def add(title: str, as_json: bool, **given: Any) -> None:
     """Add a task."""
-    context = house_here()
+    context = project_here()
     rules = context.task_type(given["kind"])
     _check_assignee(context, given["assignee"])
     review = given["review"]
@@ -159,7 +159,7 @@ def add(title: str, as_json: bool, **given: Any) -> None:
         due=given["due"],
     )
     made = context.board().add(draft, _actor(context))
-    _told(_with_commands(context, made, given["agent_commands"]), as_json)
+    _print(_with_commands(context, made, given["agent_commands"]), as_json)
 
 
 @task.command("list")
@@ -184,7 +184,7 @@ def list_tasks(
     as_json: bool,
 ) -> None:
     """List tasks."""
-    context = house_to_look()
+    context = project_for_reading()
     wanted = statuses or (tuple(TaskStatus) if ended_too else tuple(s for s in TaskStatus if not s.ended))
     board = context.board() if context.has_board() else None
     if board is None:
@@ -194,7 +194,7 @@ def list_tasks(
         found = [t for t in found if assignee in ("", t.assignee) and parent in (None, t.parent)]
     else:
         found = board.find(status=wanted, type=kind, label=label, assignee=assignee, parent=parent)
-        if parent is None and not ended_too:  # the steps of a plan are nobody's but its worker's
+        if parent is None and not ended_too:  # the steps of a plan belong to its worker
             found = [t for t in found if not t.in_plan]
     if as_json:
         print_json(found)
@@ -213,8 +213,8 @@ def list_tasks(
 @click.argument("number", type=NUMBER)
 @_JSON
 def show(number: int, as_json: bool) -> None:
-    """Show one task: its text, its goals, its last verdict and its history."""
-    context = house_to_look()
+    """Show a task: text, goals, last verdict and history."""
+    context = project_for_reading()
     board = context.board(make=False)
     found = board.get(number)
     comments, events, last = board.comments(number), board.events(number), board.last_verification(number)
@@ -242,7 +242,7 @@ def show(number: int, as_json: bool) -> None:
 @_GOAL
 @_GOALS
 @click.option("--remove-goal", "gone", multiple=True, metavar="TYPE", help="Take the goals of this type away.")
-@click.option("--assignee", metavar="AGENT", help="The agent that should work on it; '' for nobody.")
+@click.option("--assignee", metavar="AGENT", help="The agent that works on it; '' for none.")
 @click.option("--review/--no-review", default=None, help="Whether its work must be approved.")
 @click.option("--reviewer", type=click.Choice(["human", "ai"]), help="Who approves.")
 @click.option("--may-change", multiple=True, metavar="GLOB", help="Another protected path that the work may change.")
@@ -251,14 +251,12 @@ def show(number: int, as_json: bool) -> None:
 @click.option("--decompose/--no-decompose", default=None, help="Whether a planner proposes its parts first.")
 @click.option("--budget", type=DOLLARS, metavar="USD", help="Another budget; 0 takes it away.")
 @click.option("--due", metavar="DATE", help="Another deadline; '' takes it away.")
-@click.option(
-    "--status", type=StatusType(), help="open: out of the backlog. Other statuses have commands of their own."
-)
+@click.option("--status", type=StatusType(), help="open: move it out of the backlog.")
 @_AGENT_COMMANDS
 @_JSON
 def edit(number: int, as_json: bool, **given: Any) -> None:
     """Change a task."""
-    context = house_here()
+    context = project_here()
     board, actor = context.board(make=False), _actor(context)
     before = board.get(number)
     _people_only(actor, "edit a task", number)
@@ -268,7 +266,7 @@ def edit(number: int, as_json: bool, **given: Any) -> None:
         raise _not_by_edit(before, status)
     change = StatusChange(to=status, actor=actor) if status is not None else None
     changed = board.edit(number, changes, actor, before.version, change)
-    _told(_with_commands(context, changed, given["agent_commands"]), as_json)
+    _print(_with_commands(context, changed, given["agent_commands"]), as_json)
 
 
 @task.command("block")
@@ -280,14 +278,14 @@ def edit(number: int, as_json: bool, **given: Any) -> None:
 @click.option("--by", type=NUMBER, help="The task that stands in the way.")
 @_JSON
 def block(number: int, reason: str, kind: str, by: int | None, as_json: bool) -> None:
-    """Say why a task cannot go on. Its parts are blocked with it."""
-    context = house_here()
+    """Block a task and its subtasks, with a reason."""
+    context = project_here()
     board = context.board(make=False)
     if by is not None:
         board.get(by)
-    blocker = Blocker(BlockerKind.DEPENDENCY if by is not None else BlockerKind(kind), _said(reason), by)
+    blocker = Blocker(BlockerKind.DEPENDENCY if by is not None else BlockerKind(kind), _not_empty(reason), by)
     change = StatusChange(to=TaskStatus.BLOCKED, actor=_actor(context), reason=reason, blocker=blocker)
-    _told(board.change_status(number, change), as_json)
+    _print(board.change_status(number, change), as_json)
 
 
 @task.command("unblock")
@@ -295,7 +293,7 @@ def block(number: int, reason: str, kind: str, by: int | None, as_json: bool) ->
 @click.option("--reason", default="", help="What has changed.")
 @_JSON
 def unblock(number: int, reason: str, as_json: bool) -> None:
-    """Clear the blocker of a task, and of the parts that were blocked with it."""
+    """Clear the blocker of a task and of its subtasks."""
     _move(number, TaskStatus.OPEN, reason, as_json, only_from=(TaskStatus.BLOCKED,))
 
 
@@ -304,7 +302,7 @@ def unblock(number: int, reason: str, as_json: bool) -> None:
 @click.option("--reason", default="", help="Why it is not to be done.")
 @_JSON
 def cancel(number: int, reason: str, as_json: bool) -> None:
-    """Give a task up, with its parts. Branches and commits stay."""
+    """Cancel a task and its subtasks. Branches and commits stay."""
     _move(number, TaskStatus.CANCELLED, reason, as_json)
 
 
@@ -313,7 +311,7 @@ def cancel(number: int, reason: str, as_json: bool) -> None:
 @click.option("--reason", default="", help="Why it is not done after all.")
 @_JSON
 def reopen(number: int, reason: str, as_json: bool) -> None:
-    """Open a task again that was done or cancelled."""
+    """Reopen a task that is done or cancelled."""
     _move(number, TaskStatus.OPEN, reason, as_json, only_from=(TaskStatus.DONE, TaskStatus.CANCELLED))
 
 
@@ -323,13 +321,13 @@ def reopen(number: int, reason: str, as_json: bool) -> None:
 @click.option("--remove", type=NUMBER, multiple=True, help="A task that this one need not wait for any more.")
 @_JSON
 def depend(number: int, on: tuple[int, ...], remove: tuple[int, ...], as_json: bool) -> None:
-    """Say what a task waits for."""
+    """Add or remove a dependency of a task."""
     if not on and not remove:
         raise UsageError("say what the task depends on", hint=f"genba task depend {number} --on 3")
-    context = house_here()
+    context = project_here()
     board, actor = context.board(make=False), _actor(context)
     _people_only(actor, "change what a task waits for", number)
-    _told(board.relate(number, on, remove, actor), as_json)
+    _print(board.relate(number, on, remove, actor), as_json)
 
 
 @task.command("comment")
@@ -337,11 +335,14 @@ def depend(number: int, on: tuple[int, ...], remove: tuple[int, ...], as_json: b
 @click.argument("text")
 @_JSON
 def comment(number: int, text: str, as_json: bool) -> None:
-    """Write a comment; - reads it from standard input. Agents read comments with the task."""
-    context = house_here()
+    """Comment on a task; - reads standard input.
+
+    Agents read the comments with the task.
+    """
+    context = project_here()
     board = context.board(make=False)
-    board.comment(number, _said(_text(text)), _actor(context))
-    _told(board.get(number), as_json)
+    board.comment(number, _not_empty(_text(text)), _actor(context))
+    _print(board.get(number), as_json)
 
 
 @task.command("approve")
@@ -349,14 +350,14 @@ def comment(number: int, text: str, as_json: bool) -> None:
 @click.argument("commit", required=False)
 @_JSON
 def approve(number: int, commit: str | None, as_json: bool) -> None:
-    """Approve the verified commit of a task that waits for a review."""
+    """Approve the verified commit of a task in review."""
     from genba.application.verification.decisions import Decisions  # noqa: PLC0415  (only who decides pays for a fleet)
 
-    context = house_here()
+    context = project_here()
     actor = _actor(context)
     _people_only(actor, "approve a task", number)
     decided = Decisions(context, actor).approve(number, commit)
-    _told(context.board(make=False).get(number), as_json)
+    _print(context.board(make=False).get(number), as_json)
     if decided.hint and not as_json:
         show_hint(decided.hint)
 
@@ -366,12 +367,15 @@ def approve(number: int, commit: str | None, as_json: bool) -> None:
 @click.option("--base-branch", metavar="NAME", help="Where its work should be; by default where it was to go.")
 @_JSON
 def done(number: int, base_branch: str | None, as_json: bool) -> None:
-    """Call a task done, once its verified commit is seen on the base branch: merged by you, or elsewhere."""
-    context = house_here()
+    """Close a task whose verified commit is on the base branch.
+
+    Use it when the work was merged by you, or elsewhere.
+    """
+    context = project_here()
     _people_only(_actor(context), "call a task done", number)
     from genba.application.verification.done_by_hand import settle  # noqa: PLC0415  (only this command verifies)
 
-    _told(run_async(settle(context, number, base_branch)), as_json)
+    _print(run_async(settle(context, number, base_branch)), as_json)
 
 
 def _move(
@@ -379,9 +383,9 @@ def _move(
 ) -> None:
     from genba.application.verification.decisions import Decisions  # noqa: PLC0415  (only who decides pays for a fleet)
 
-    context = house_to_look()
+    context = project_for_reading()
     Decisions(context, _actor(context)).move(number, to, reason, only_from)
-    _told(context.board(make=False).get(number), as_json)
+    _print(context.board(make=False).get(number), as_json)
 
 
 def _edit(context: ProjectContext, before: Task, given: dict[str, Any]) -> TaskEdit:
@@ -491,9 +495,9 @@ def _title(text: str) -> str:
     return line
 
 
-def _said(text: str) -> str:
+def _not_empty(text: str) -> str:
     if not text.strip():
-        raise UsageError("there is nothing said", hint="genba task --help")
+        raise UsageError("the text is empty", hint="genba task --help")
     return text
 
 
@@ -550,7 +554,7 @@ def _line(task_: Task) -> str:
     return "  ".join(parts)
 
 
-def _told(found: Task, as_json: bool) -> None:
+def _print(found: Task, as_json: bool) -> None:
     if as_json:
         print_json(found)
     else:

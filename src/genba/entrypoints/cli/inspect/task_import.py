@@ -12,7 +12,7 @@ from genba.domain.goals.goal import what_it_runs
 from genba.domain.tasks.task import Actor, ActorKind
 from genba.domain.tasks.task_import import ImportedTask, ImportNote, ImportOutcome, TaskSource
 from genba.entrypoints.cli.failures import show_hint
-from genba.entrypoints.cli.project_lookup import house_here
+from genba.entrypoints.cli.project_lookup import project_here
 from genba.entrypoints.cli.rendering.json_output import print_json
 from genba.entrypoints.cli.rendering.tables import table
 from genba.entrypoints.cli.rendering.task_view import goal_line
@@ -31,7 +31,7 @@ def import_tasks(path: Path, kind: str | None, dry_run: bool, as_json: bool) -> 
     PATH is the SQLite database of agentmine, a folder with one, or a folder of Markdown files with front matter. A task
     that was imported before is not created again. The source is only read.
     """
-    context = house_here()
+    context = project_here()
     actor = context.actor()
     if actor.kind is not ActorKind.HUMAN:
         raise StateConflictError(

@@ -168,7 +168,7 @@ def _tried(each: FleetSession) -> str:
 
 
 def _evidence(evidence: Mapping[str, Any], known: Set[str]) -> Iterator[str]:
-    """What whoever asked has put beside the question, word by word, but for what is told already."""
+    """The evidence beside the question, without what the page shows already."""
     for name, value in evidence.items():
         message = f"#{value}" if name == "review" else value
         lines = [] if name in known or value in (0, None, "", [], {}, ()) else list(_words(message))
@@ -234,7 +234,7 @@ def queue_lines(entries: Sequence[MergeEntry], now: datetime, columns: int = WID
                 each.commit[:_SHORT],
                 f"round {each.round}" if each.round > 1 else "",
                 ago(each.enqueued_at, now),
-                _told(each),
+                _outcome_of(each),
             )
             for each in here
         ]
@@ -242,7 +242,7 @@ def queue_lines(entries: Sequence[MergeEntry], now: datetime, columns: int = WID
             yield cut(f" {line}", columns)
 
 
-def _told(each: MergeEntry) -> str:
+def _outcome_of(each: MergeEntry) -> str:
     """What became of an entry, or what it waits for."""
     parts = []
     if each.landed:
@@ -259,22 +259,22 @@ def _told(each: MergeEntry) -> str:
 def session_lines(
     sessions: Sequence[FleetSession], titles: Mapping[int, str], now: datetime, columns: int = WIDTH
 ) -> Iterator[str]:
-    """Every attempt: who, what for, how it stands, what it cost, and its run."""
-    rows = [("", "task", "try", "agent", "for", "", "cost", "what")]
+    """One row for each session: its status, its id, its purpose, its time and its cost."""
+    rows = [("", "task", "session", "attempt", "for", "time", "cost", "")]
     for each in sessions:
         rows.append(
             (
                 f"{session_mark(each)} {session_word(each)}",
-                f"#{each.task} {titles.get(each.task, '')}",
+                f"#{each.task} {titles.get(each.task, '')}" if each.task else "–",
+                each.run,
                 str(each.attempt),
-                each.agent,
                 each.purpose,
                 _spent(each, now),
                 f"${each.cost_usd:.2f}" if each.cost_usd else "",
                 _state(each),
             )
         )
-    lines = rows_of(rows, (18, 24, 3, 12, 9, 10, 7))
+    lines = rows_of(rows, (18, 20, 34, 7, 9, 10, 7))
     for line in lines:
         yield cut(f" {line}", columns)
 

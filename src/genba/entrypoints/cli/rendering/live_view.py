@@ -1,4 +1,4 @@
-"""What a run shows while somebody watches: settled lines above, the current iteration alive below."""
+"""A session at a terminal: settled lines above, the current iteration live below."""
 
 import time
 from types import TracebackType

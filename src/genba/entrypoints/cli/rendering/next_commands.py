@@ -55,7 +55,7 @@ def next_command(error: GenbaError, arguments: list[str]) -> str:
         case CheckBrokenError():
             return "genba doctor   says what works here"
         case BoundaryViolationError() | SchemaViolationError():
-            return "genba logs   lists the runs; genba logs RUN --output shows what was said"
+            return "genba sessions --all   then: genba logs SESSION --output"
         case RemoteUnavailable():
             return "try again later; genba doctor says whether you are let in"
         case RecoverableError():
@@ -75,4 +75,4 @@ def _for_settings(error: ConfigurationError) -> str:
     """The command that looks at the file again."""
     files = [problem.file for problem in error.problems]
     agent = next((found[1] for file in files if (found := _AGENT_FILE.search(file))), "")
-    return f"genba agent check {agent}" if agent else "genba doctor   looks again, once it is mended"
+    return f"genba agent check {agent}" if agent else "genba doctor"

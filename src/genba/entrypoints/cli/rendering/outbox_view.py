@@ -51,7 +51,7 @@ def outbox_page(entry: OutboxEntry, behind: int | None, now: datetime) -> Iterat
         ),
         ("again", f"not before {clock(entry.not_before)}" if entry.not_before else ""),
         ("waits for", f"entry {behind}" if behind is not None else ""),
-        ("said", entry.error),
+        ("error", entry.error),
         ("made", _made(entry)),
         ("but", entry.receipt.note if entry.receipt is not None else ""),
     ]
@@ -92,7 +92,7 @@ def held(entries: Sequence[OutboxEntry]) -> dict[int, int]:
 
 
 def clock(text: str) -> str:
-    """A time of the blackboard, to the second, where whoever reads it lives."""
+    """A time of the blackboard in local time, to the second."""
     try:
         return datetime.fromisoformat(text).astimezone().strftime("%H:%M:%S")
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a run shows where nobody watches: settled lines, on stderr."""
+"""A session without a terminal: settled lines, on stderr."""
 
 from collections.abc import Callable
 

@@ -1,6 +1,6 @@
-"""Something moves while long work goes on: alive at a terminal, one plain line where nobody watches.
+"""Progress of long work: live at a terminal, one plain line elsewhere.
 
-It is drawn on stderr, in no colour, and leaves nothing behind. Work that is quick is not told of at all.
+It is drawn on stderr, in no colour, and leaves nothing behind. Quick work shows nothing.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ _BEAT_SECONDS = 0.1
 _QUIET_SECONDS = 0.5
 """What is over by then was not long."""
 _PLAIN_SECONDS = 15.0
-"""What takes longer is told in one line where nobody watches."""
+"""Seconds before a plain line is printed."""
 _CLEAR = "\r\x1b[2K"
 _WIDTH = 78
 
@@ -74,6 +74,6 @@ class Progress:
             self._drawn = False
 
     def _write(self, text: str) -> None:
-        with contextlib.suppress(OSError, ValueError):  # a terminal that is gone stops nobody
+        with contextlib.suppress(OSError, ValueError):  # the terminal is gone
             sys.stderr.write(text)
             sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""How the field looks: what is true, what stands in the way, and what to type."""
+"""The report on all issues: states, blockers and next commands."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -44,8 +44,8 @@ _STRANDED = {
     "not_merged": "verified, and not on the base",
     "dead_session": "held by sessions whose processes are gone",
     "merged_but_open": "landed, and still open",
-    "no_reviewer": "pull requests without a requested reviewer",
-    "dirty_tree": "working trees with changes, and nobody in them",
+    "no_reviewer": "pull requests without a reviewer",
+    "dirty_tree": "worktrees with uncommitted changes and no session",
     "wrong_label": "labels that contradict the facts",
 }
 _NAMED = 4
@@ -60,9 +60,9 @@ _MOST_NODES = 200
 
 
 def heading(report: FieldReport, now: datetime) -> str:
-    looked = ago(report.looked_at, now)
+    updated = ago(report.looked_at, now)
     count = len(report.assessments) + len(report.resting)
-    return cell(f"Field of {report.project} · {count} {'issue' if count == 1 else 'issues'} · looked {looked}")
+    return cell(f"{report.project} · {count} {'issue' if count == 1 else 'issues'} · updated {updated}")
 
 
 def health_lines(report: FieldReport, columns: int) -> Iterator[str]:
@@ -90,7 +90,7 @@ def status_lines(report: FieldReport, now: datetime, columns: int) -> Iterator[s
 
 
 class _Row(NamedTuple):
-    """Issues of which the same is to be said. The command is shown whole; the remark has the room that is left."""
+    """Issues with the same remark. The command is shown whole; the remark is cut."""
 
     mark: str
     word: str
@@ -123,7 +123,7 @@ def _rows(report: FieldReport, now: datetime) -> Iterator[_Row]:
 
 
 def _table(rows: Sequence[_Row], columns: int) -> Iterator[str]:
-    """Who is named, how many they are, and what is to be said of them."""
+    """One line per state: the issues, their number, a remark and a command."""
     named = [_named(row.issues) for row in rows]
     words = max(len(row.word) for row in rows)
     wide = max(6, *(len(each) for each in named))
@@ -240,7 +240,7 @@ def _action_lines(report: FieldReport, columns: int) -> Iterator[str]:
     if not report.actions:
         return
     yield ""
-    yield " said" if report.applied else " would be said   genba facilitate --apply"
+    yield " comments and labels" if report.applied else " comments and labels, not sent   genba facilitate --apply"
     for action in report.actions:
         yield cut(f"   #{action.issue} {cell(_action(action))}", columns)
 

@@ -1,4 +1,4 @@
-"""What `genba work` shows while somebody watches: what happened above, what is true now alive below."""
+"""`genba work` at a terminal: events above, the current state live below."""
 
 import contextlib
 import time

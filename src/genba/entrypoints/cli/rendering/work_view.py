@@ -105,7 +105,7 @@ def event_line(event: FleetEvent) -> str:
 def picture_lines(picture: FleetView, columns: int = WIDTH, beat: str = "◐", rows: int = 0) -> list[str]:
     """Everything that is true now: who works, what is in the queue, what waits, what needs you.
 
-    With `rows`, it is no longer than that where it can be: workers first, then the queue are told by their number.
+    With `rows`, it is no longer than that where it can be: workers first, then the queue are shown as a number.
     """
     head = list(_head(picture, columns))
     workers = list(_workers(picture, columns, beat))

@@ -52,7 +52,7 @@ def real_cast(adapter: str, command: str) -> Cast:
 
 
 def recast(home: Path, cast: Cast) -> None:
-    """Let the builder of a demo that is not committed yet be played by somebody real."""
+    """Let a real agent play the builder of a demo that is not committed yet."""
     shutil.rmtree(home / ".agent" / "liar")
     (home / ".agent" / "builder" / "script.yaml").unlink()
     path = home / ".agent" / "builder" / "agent.json"

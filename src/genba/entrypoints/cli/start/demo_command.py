@@ -67,7 +67,7 @@ _TASKS = (
         body="The longest what? Call it `LONGEST_TITLE`, in all of `titles.py`.",
         type="refactor",
     ),
-    TaskDraft(title="Choose a licence", body="Nobody may use this as long as it has none.", type="docs"),
+    TaskDraft(title="Choose a licence", body="Without one, others may not use this.", type="docs"),
 )
 _ANSWERS = {5: "MIT"}
 _COLOURS = {"● done": "green", "✗ rejected": "red", "? waits": "magenta"}
@@ -85,7 +85,10 @@ _SLOW, _QUICK = 4, 2
 @click.option("--plain", is_flag=True, help="One line per event, also in a terminal.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def demo(folder: Path | None, adapter: str | None, command: str, serves: bool, plain: bool, as_json: bool) -> int:
-    """Watch a fleet work: a liar is caught, a conflict is resolved, a question waits for you. No model, no key."""
+    """Watch agents work in a new repository.
+
+    One lies, two conflict, one asks you. It needs no model and no key.
+    """
     cast = real_cast(adapter, command) if adapter is not None else None
     home = _repository(folder, cast)
     what = "five issues, four workers, no model and no key" if cast is None else f"one issue, {adapter}"
@@ -104,7 +107,7 @@ def demo(folder: Path | None, adapter: str | None, command: str, serves: bool, p
 
 
 def _serve(home: Path) -> None:
-    """The dashboard, until somebody ends it."""
+    """Serve the dashboard until ctrl-c."""
     from genba.entrypoints.cli.inspect.serve_command import serve  # noqa: PLC0415  (only who asks for it)
 
     os.chdir(home)
@@ -112,16 +115,16 @@ def _serve(home: Path) -> None:
 
 
 def _work(context: ProjectContext, plain: bool) -> bool:
-    """The same as `genba work --workers 4 --until-empty`. False: somebody ended it before it was over."""
+    """The same as `genba work --workers 4 --until-empty`. False where it was stopped before."""
 
     def open_fleet(listener: Callable[[FleetEvent], None]) -> contextlib.AbstractAsyncContextManager[Working]:
         from genba.wiring.sessions.fleet import Fleet  # noqa: PLC0415  (the engine is slow to import)
 
-        def heard(event: FleetEvent) -> None:
+        def on_event(event: FleetEvent) -> None:
             _lead(context.layout.main, event)
             listener(event)
 
-        return Fleet.open(context, workers=_WORKERS, listener=heard)
+        return Fleet.open(context, workers=_WORKERS, listener=on_event)
 
     with watching(plain) as view:
         summary = asyncio.run(drive(open_fleet, view, until_empty=True))
@@ -133,7 +136,7 @@ def _work(context: ProjectContext, plain: bool) -> bool:
 
 
 def _lead(home: Path, event: FleetEvent) -> None:
-    """Whoever plays the slow work waits for a file in its working tree: the quick one has landed."""
+    """The slow agent waits for a file in its worktree, until the quick one has landed."""
     if event.kind is FleetEventKind.MERGED and event.task == _QUICK:
         for tree in home.glob(f".worktrees/genba-{_SLOW}-*"):
             (tree / ".landed").touch()

@@ -1,4 +1,4 @@
-"""What a demo came to, counted: from git and the blackboard, never from what an agent said."""
+"""The result of a demo, counted from git and the blackboard, never from an agent's reply."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,14 +30,14 @@ class Attempted(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     """done | rejected | waits | open"""
     iterations: int
-    said: str = ""
+    claim: str = ""
     """The last words of its agent."""
     failed_goals: tuple[str, ...] = ()
     failed_on: str = ""
     """The commit that the goals failed on, where it was rejected."""
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class TaskStory(msgspec.Struct, frozen=True, kw_only=True):
     """One issue, from its beginning to where it stands."""
 
     task: int
@@ -61,7 +61,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     """The whole of it."""
 
     folder: str
-    tasks: tuple[Told, ...]
+    tasks: tuple[TaskStory, ...]
     sessions: int
     false_done: int
     """Tasks that are called done, and whose commit is not on the branch or not green."""
@@ -89,7 +89,7 @@ async def gather(context: ProjectContext, branch: str) -> Story:
     green = [commit for commit in line if await _is_green(context, commit)]
     entries = board.entries(open_only=False)
     tasks = sorted(board.board.find(), key=lambda task: task.number)
-    lines = tuple(_told(context, board, task, entries) for task in tasks)
+    lines = tuple(_story_of(context, board, task, entries) for task in tasks)
     sessions = [session for task in tasks for session in board.sessions(task.number)]
     landed = {each.task: each.landed for each in entries if each.status is EntryStatus.MERGED}
     done = [task.number for task in tasks if task.status is TaskStatus.DONE]
@@ -105,7 +105,7 @@ async def gather(context: ProjectContext, branch: str) -> Story:
 
 
 async def _is_green(context: ProjectContext, commit: str) -> bool:
-    """Whether the tests pass on a commit: they run again, behind the same walls, in a clean checkout of it."""
+    """Whether the tests pass on a commit: they run again in the same sandbox, in a clean checkout of it."""
     found = await verify_target.resolve(context, commit, None, (), needs_commit=True)
     tests = tuple(frozen for frozen in found.policy.goals if isinstance(frozen.goal, TestsPass))
     only = msgspec.structs.replace(found, policy=msgspec.structs.replace(found.policy, goals=tests))
@@ -121,7 +121,7 @@ def _lost(home: Path, sessions: Sequence[FleetSession], entries: Sequence[MergeE
     return found | (named - {""} - set(git_lines(home, "rev-list", "--all")))
 
 
-def _told(context: ProjectContext, board: "FleetBoard", task: Task, entries: Sequence[MergeEntry]) -> Told:
+def _story_of(context: ProjectContext, board: "FleetBoard", task: Task, entries: Sequence[MergeEntry]) -> TaskStory:
     own = [entry for entry in entries if entry.task == task.number]
     landed = next((entry for entry in own if entry.status is EntryStatus.MERGED), None)
     conflict = next((entry for entry in own if entry.status is EntryStatus.CONFLICT), None)
@@ -130,7 +130,7 @@ def _told(context: ProjectContext, board: "FleetBoard", task: Task, entries: Seq
     asked = next((each for each in board.escalations() if each.task == task.number), None)
     is_question = asked is not None and asked.kind is EscalationKind.QUESTION
     status = _QUESTION if is_question else str(task.status)
-    return Told(
+    return TaskStory(
         task=task.number,
         title=task.title,
         status=status,
@@ -166,7 +166,7 @@ def _attempted(context: ProjectContext, session: FleetSession, status: str) -> A
         agent=session.agent,
         status="rejected" if vain else status,
         iterations=session.iterations,
-        said=output,
+        claim=output,
         failed_goals=tuple(dict.fromkeys(failed)),
         failed_on=commit,
     )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from genba.entrypoints.cli.rendering.columns import cell, cut, fit, width
-from genba.entrypoints.cli.start.demo_story import Attempted, Story, Told
+from genba.entrypoints.cli.start.demo_story import Attempted, Story, TaskStory
 
 _WIDTH = 100
 _MARKS = {"done": "●", "rejected": "✗", "waits": "?"}
@@ -63,23 +63,23 @@ def _within(line: str, end: str, typed: str) -> Iterator[str]:
 
 
 def _vain(attempt: Attempted) -> str:
-    """What was said, and what was seen."""
+    """The claim of an attempt, and what was verified."""
     if not attempt.failed_on:
-        return cut(cell(attempt.said), 60)
-    return f'said "{cell(attempt.said)}"; {", ".join(attempt.failed_goals)} failed on {attempt.failed_on[:_SHORT]}'
+        return cut(cell(attempt.claim), 60)
+    return f'claimed "{cell(attempt.claim)}"; {", ".join(attempt.failed_goals)} failed on {attempt.failed_on[:_SHORT]}'
 
 
-def _end(told: Told, attempt: Attempted) -> str:
-    if told.question:
-        return f'needs you: "{cell(told.question)}"'
+def _end(task: TaskStory, attempt: Attempted) -> str:
+    if task.question:
+        return f'needs you: "{cell(task.question)}"'
     if attempt.status == "rejected":
         return _vain(attempt)
     parts = [fit(f"{attempt.iterations} iteration{'' if attempt.iterations == 1 else 's'}", 12)]
-    parts.append(f"goals {told.goals_passed}/{told.goals}")
-    if told.merged:
-        parts.append(f"merged {told.merged[:_SHORT]}")
-    if told.conflict_paths:
-        rivals = " and ".join(f"#{number}" for number in told.conflicts_with) or "main"
-        resolved = f", resolved in round {told.rounds}" if told.merged else ""
-        return f"conflict with {rivals} in {', '.join(told.conflict_paths)}{resolved}"
+    parts.append(f"goals {task.goals_passed}/{task.goals}")
+    if task.merged:
+        parts.append(f"merged {task.merged[:_SHORT]}")
+    if task.conflict_paths:
+        rivals = " and ".join(f"#{number}" for number in task.conflicts_with) or "main"
+        resolved = f", resolved in round {task.rounds}" if task.merged else ""
+        return f"conflict with {rivals} in {', '.join(task.conflict_paths)}{resolved}"
     return "  ".join(parts)

@@ -25,8 +25,8 @@ _AREAS = ("machine", "agents", "sandbox", "project")
 @click.command("doctor")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def doctor(as_json: bool) -> int:
-    """Find what is installed and what works here, and say how to get what is missing."""
-    with Progress("looking at the machine, the agents and the walls", quiet=as_json):
+    """Check what works here, and how to get what is missing."""
+    with Progress("checking the machine, the agents and the sandbox", quiet=as_json):
         found = run_async(check_up(here(), os.environ))
     if as_json:
         print_json({"can_run": found.can_run, "sandbox": found.sandbox, "why": found.why, "findings": found.findings})
@@ -48,7 +48,7 @@ def checkup_lines(found: Checkup) -> Iterator[str]:
             area = each.area
         yield f" {line}"
     yield ""
-    yield in_one_line(_walls_line(found))
+    yield in_one_line(_sandbox_line(found))
     installable = [(f"{each.name}:", each.install) for each in named if each.install]
     if installable:
         yield ""
@@ -61,11 +61,11 @@ def _cut(text: str) -> str:
     return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1]}…"
 
 
-def _walls_line(found: Checkup) -> str:
+def _sandbox_line(found: Checkup) -> str:
     if found.sandbox is SandboxKind.WORKTREE:
         why = f" ({found.why})" if found.why else ""
-        return f"a run here has a working tree of its own and no walls{why}"
-    return f"a run here is walled in by {found.sandbox}"
+        return f"agents work in their own worktree, without a sandbox{why}"
+    return f"agents work in a sandbox: {found.sandbox}"
 
 
 def _next_command(found: Checkup) -> str:
@@ -85,4 +85,4 @@ def _next_command(found: Checkup) -> str:
 
 
 def _cure(wrong: Finding) -> str:
-    return wrong.install or {"config": "genba agent check"}.get(wrong.name, f"mend {wrong.name}, then genba doctor")
+    return wrong.install or {"config": "genba agent check"}.get(wrong.name, f"fix {wrong.name}, then: genba doctor")

@@ -8,7 +8,7 @@ import click
 from genba.domain.errors import GenbaError
 from genba.domain.sessions.evidence import CheckResult, CheckStatus
 from genba.entrypoints.cli.failures import show_hint, show_note, show_warning
-from genba.entrypoints.cli.project_lookup import house_here, run_async
+from genba.entrypoints.cli.project_lookup import project_here, run_async
 from genba.entrypoints.cli.rendering.json_output import print_json
 from genba.entrypoints.cli.rendering.printable import in_one_line, printable
 from genba.entrypoints.cli.rendering.tables import table
@@ -25,7 +25,7 @@ _HERE = "."
     is_flag=False,
     flag_value=_HERE,
     metavar="[OWNER/NAME]",
-    help="The issues are those of this repository on GitHub; without a name, of the remote origin.",
+    help="Use GitHub issues.  [default repository: remote origin]",
 )
 @click.option("--name", default="", help="The name of the project; by default that of its folder.")
 @click.option("--adapter", default="", metavar="TYPE", help="Who works: claude-code, codex, opencode, …")
@@ -34,11 +34,13 @@ _HERE = "."
 @click.option("--no-run", is_flag=True, help="Do not run the proposed test command once.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def init(repository: str | None, name: str, adapter: str, yes: bool, dry_run: bool, no_run: bool, as_json: bool) -> int:
-    """Write the settings of this project, made of what is found here. Nothing that is there is changed.
+    """Propose the settings of this project from what is found.
+
+    It changes no existing file.
 
     The proposed test command is run once. In a terminal the settings are shown first, and you are asked.
     """
-    context = house_here()
+    context = project_here()
     named = None if repository is None else repository_of(context, "" if repository == _HERE else repository)
     trying = None if no_run or dry_run else partial(_try_tests, context)
     planned = plan(context, name=name, adapter=adapter, repository=named, try_tests=trying)
@@ -52,7 +54,7 @@ def init(repository: str | None, name: str, adapter: str, yes: bool, dry_run: bo
         click.echo("nothing was written", err=True)
         return 1
     write(context, planned)
-    _tell(house_here(), planned, as_json)
+    _tell(project_here(), planned, as_json)
     return 0
 
 
@@ -68,7 +70,7 @@ def _try_tests(context: ProjectContext, command: str, settings: str) -> CheckRes
 
 
 def _asks(yes: bool) -> bool:
-    """Whether somebody is there who can say yes."""
+    """True at a terminal, where a person can answer."""
     return not yes and sys.stdin.isatty() and sys.stderr.isatty()
 
 
@@ -120,7 +122,7 @@ def _rows(planned: Founded) -> list[tuple[str, str]]:
     rows = [("project", " · ".join((planned.project, *planned.languages)))]
     if not planned.added:
         how = f" by your login, ~/{planned.login}, which the agent can read" if planned.login else ""
-        rows.append(("works", f"{planned.adapter or 'nobody yet: name an agent under `agents`'}{how}"))
+        rows.append(("works", f"{planned.adapter or 'no agent yet: name one under `agents`'}{how}"))
         goals = [f"{goal} ({command})" if command else goal for goal, command in planned.goals]
         rows.append(("done means", " · ".join(goals)))
         if planned.tests:
@@ -132,7 +134,7 @@ def _rows(planned: Founded) -> list[tuple[str, str]]:
 
 
 def _next(planned: Founded, problem: bool) -> tuple[str, ...]:
-    """What to type, line by line, to the first task that somebody works on."""
+    """The commands from here to the first task, line by line."""
     commit = f"git add {planned.path} && git commit -m 'Say what done means'"
     if planned.repository:
         return commit, "genba doctor" if problem else "genba sync"

@@ -29,9 +29,10 @@ from genba.domain.sessions.outcomes import Outcome
 from genba.domain.sessions.workspaces import MergeStatus
 from genba.domain.tracker.outbox import OutboxStatus
 from genba.entrypoints.cli.failures import show_hint, show_problem, show_warning
-from genba.entrypoints.cli.project_lookup import house_here, run_async
+from genba.entrypoints.cli.project_lookup import project_here, run_async
 from genba.entrypoints.cli.rendering.plain_view import PlainView
 from genba.entrypoints.cli.rendering.printable import in_one_line, printable
+from genba.entrypoints.cli.work.agent_choice import agent_for, issue_number
 from genba.entrypoints.cli.work.run_review import as_review, check_review, held_to, order_of, reviewed, show_verdict
 from genba.execution.run_values import RunPlan, RunResult
 from genba.judgement.loop.unknown_options import Kind, UnknownOption, looks_like_option, unknown_options
@@ -48,12 +49,12 @@ _ISSUE = f"--{ISSUE}"
 
 class NumberType(click.ParamType[Any]):
     name = "number"
-    told = "is not a number"
+    refusal = "is not a number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         number = self.number(str(value))
         if number is None or not self.fits(number):
-            self.fail(f"{str(value)[:80]!r} {self.told}", param, ctx)
+            self.fail(f"{str(value)[:80]!r} {self.refusal}", param, ctx)
         return number
 
     def number(self, text: str) -> int | float | None:
@@ -73,14 +74,14 @@ class NumberType(click.ParamType[Any]):
 
 class WholeNumberType(NumberType):
     name = "integer"
-    told = "is not a whole number"
+    refusal = "is not a whole number"
 
     def fits(self, number: float) -> bool:
         return isinstance(number, int)
 
 
 class IssueType(WholeNumberType):
-    told = "is not the number of an issue"
+    refusal = "is not the number of an issue"
 
     def fits(self, number: float) -> bool:
         return is_issue_number(number)
@@ -101,27 +102,30 @@ class RunGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (click's signature)
         with contextlib.suppress(GenbaError):
-            return sorted(house_here().registry.folders())
+            return sorted(project_here().registry.folders())
         return []
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        context = house_here()
-        return agent_command(context, context.registry.load(cmd_name))
+        context = project_here()
+        number = issue_number(cmd_name) if cmd_name not in context.registry.folders() else None
+        if number is None:
+            return agent_command(context, context.registry.load(cmd_name))
+        return agent_command(context, context.registry.load(agent_for(context, number)), number)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with contextlib.suppress(GenbaError):
-            infos, _ = house_here().registry.agents()
+            infos, _ = project_here().registry.agents()
             with formatter.section("Agents"):
                 formatter.write_dl([(info.name, in_one_line(info.description)) for info in infos])
 
 
-@click.group("run", cls=RunGroup, invoke_without_command=True, subcommand_metavar="NAME [OPTIONS]")
-@click.option("--resume", metavar="RUN", help="Go on with a run that was cut off or suspended.")
+@click.group("run", cls=RunGroup, invoke_without_command=True, subcommand_metavar="ISSUE|AGENT [OPTIONS]")
+@click.option("--resume", metavar="SESSION", help="Continue a stopped session.")
 @click.option("--set", "settings", multiple=True, metavar="PATH=VALUE", help="With --resume: raise a limit.")
-@click.option("--review", is_flag=True, help="Have an agent review the work, and land it once it is approved.")
-@click.option("--strict-options", is_flag=True, help="Refuse every option that the agent does not declare.")
+@click.option("--review", is_flag=True, help="Let another agent review the work before it lands.")
+@click.option("--strict-options", is_flag=True, help="Refuse options that the agent does not declare.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-@click.option("--quiet", is_flag=True, help="Show nothing while it works.")
+@click.option("--quiet", is_flag=True, help="Show no progress.")
 @click.pass_context
 def run(
     ctx: click.Context,
@@ -132,7 +136,11 @@ def run(
     as_json: bool,
     quiet: bool,
 ) -> int | None:
-    """Run an agent in its own working tree, judge it, and merge what holds."""
+    """Run one agent: on an issue, or by its name.
+
+    `genba run 12` starts the agent that issue 12, its type or work.agent names. The agent works in a worktree of its
+    own. Genba verifies its commit and merges it.
+    """
     if ctx.invoked_subcommand is not None:
         if resume is not None:
             raise UsageError("--resume goes with a run, not with an agent", hint=f"genba run --resume {resume}")
@@ -140,19 +148,25 @@ def run(
         ctx.obj = {"settings": settings, **flags}
         return None
     if resume is None and as_json:
-        raise UsageError("the name of an agent is missing", hint="genba run NAME --json   known: genba agent list")
+        raise UsageError(
+            "name an issue or an agent",
+            hint="genba run ISSUE --json   or   genba run AGENT --json   agents: genba agent list",
+        )
     if resume is None:
         click.echo(ctx.get_help())
         return UsageError.exit_code
-    context = house_here()
+    context = project_here()
     plan = context.resumed(resume, _resume_settings(settings))
     return exit_code(execute(context, plan, as_json, quiet, review))
 
 
-def agent_command(context: ProjectContext, definition: AgentDefinition) -> click.Command:
-    """The command of one agent: its parameters first, then the options of every run."""
+def agent_command(context: ProjectContext, definition: AgentDefinition, issue: int | None = None) -> click.Command:
+    """The command of one agent, for one issue where it is named: its parameters, then the options of every session."""
 
     def callback(**given: Any) -> int:
+        key = _destination(ISSUE) if ISSUE in definition.file.parameters else "task"
+        if issue is not None:
+            given[key] = _one_task(issue, given[key])
         ctx = click.get_current_context()
         _check_unknown(ctx.args, definition, _is_strict(context, given, ctx.obj or {}))
         return _start(context, definition, _with_earlier(given, ctx.obj or {}))
@@ -209,26 +223,26 @@ def _issue_option(definition: AgentDefinition) -> list[click.Parameter]:
 
 def _run_options() -> list[click.Parameter]:
     return [
-        click.Option(["--branch"], help="The branch to work on; by default a name is made."),
-        click.Option(["--base-branch"], help="The branch to start from and merge into; by default the current one."),
+        click.Option(["--branch"], help="The branch to work on.  [default: a new one]"),
+        click.Option(["--base-branch"], help="Start from this branch, and merge into it."),
         click.Option(["--no-merge"], is_flag=True, help="Leave the branch unmerged."),
         click.Option(["--push"], is_flag=True, help="Push when done."),
         click.Option(["--push-remote"], metavar="NAME", help="Push to this remote."),
         click.Option(["--create-pr"], is_flag=True, help="Open a pull request instead of merging."),
         click.Option(["--pr-target"], metavar="BRANCH", help="The target of the pull request."),
-        click.Option(["--adapter"], metavar="TYPE", help="Which kind of agent answers."),
+        click.Option(["--adapter"], metavar="TYPE", help="The kind of agent: claude-code, codex, custom, …"),
         click.Option(["--sandbox"], metavar="KIND", help="worktree, bubblewrap, docker or podman."),
-        click.Option(["--i-accept-the-risk", "accepts_risk"], is_flag=True, help="bypassPermissions without walls."),
-        click.Option(["--model"], help="The model, where a step names none of its own."),
-        click.Option(["--mode"], metavar="KEY", help="Begin at the step that entryStepMapping has for this key."),
-        click.Option(["--set", "settings"], multiple=True, metavar="PATH=VALUE", help="Set any value of agent.json."),
-        click.Option(["--may-change"], multiple=True, metavar="GLOB", help="A protected path that it may change."),
         click.Option(
-            ["--review"], is_flag=True, help="Have an agent review the work, and land it once it is approved."
+            ["--i-accept-the-risk", "accepts_risk"], is_flag=True, help="Allow bypassPermissions without a sandbox."
         ),
-        click.Option(["--strict-options"], is_flag=True, help="Refuse every option that is not declared."),
+        click.Option(["--model"], help="The model of steps that name none."),
+        click.Option(["--mode"], metavar="KEY", help="Start at the step of this entryStepMapping key."),
+        click.Option(["--set", "settings"], multiple=True, metavar="PATH=VALUE", help="Set any value of agent.json."),
+        click.Option(["--may-change"], multiple=True, metavar="GLOB", help="Allow changes of these protected paths."),
+        click.Option(["--review"], is_flag=True, help="Let another agent review the work before it lands."),
+        click.Option(["--strict-options"], is_flag=True, help="Refuse options that the agent does not declare."),
         click.Option(["--json", "as_json"], is_flag=True, help="Print the result as JSON."),
-        click.Option(["--quiet"], is_flag=True, help="Show nothing while it works."),
+        click.Option(["--quiet"], is_flag=True, help="Show no progress."),
     ]
 
 
@@ -430,7 +444,7 @@ def _view(quiet: bool) -> Iterator[tuple[Any, ...]]:
     if quiet:
         yield ()
     elif sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
-        from rich.console import Console  # noqa: PLC0415  (only somebody who watches pays for rich)
+        from rich.console import Console  # noqa: PLC0415  (only a terminal needs rich)
 
         from genba.entrypoints.cli.rendering.live_view import LiveView  # noqa: PLC0415
 
@@ -441,7 +455,7 @@ def _view(quiet: bool) -> Iterator[tuple[Any, ...]]:
 
 
 def execute(context: ProjectContext, plan: RunPlan, as_json: bool, quiet: bool, review: bool = False) -> RunResult:
-    """Run a plan in front of whoever watches; with `review`, have an agent review its work before it lands."""
+    """Run a plan and show it; with `review`, an agent reviews the work before it lands."""
     look: Look | None = None
 
     def carry_out(each: RunPlan) -> RunResult:
@@ -462,7 +476,7 @@ def execute(context: ProjectContext, plan: RunPlan, as_json: bool, quiet: bool, 
     if as_json:
         _print_result(result, look)
     elif look is not None:
-        from genba.entrypoints.cli.inspect.facilitate_command import show_look  # noqa: PLC0415  (only a facilitator looks)
+        from genba.entrypoints.cli.inspect.facilitate_command import show_look  # noqa: PLC0415  (only for a facilitator)
 
         show_look(look)
     elif quiet:
@@ -478,9 +492,9 @@ def _print_result(result: RunResult, look: "Look | None") -> None:
     """The result; with the report of an agent that facilitates."""
     values: dict[str, Any] = msgspec.to_builtins(result)
     if look is not None:
-        from genba.application.facilitator.facilitator import as_told  # noqa: PLC0415  (only a facilitator looks)
+        from genba.application.facilitator.facilitator import report_of  # noqa: PLC0415  (only for a facilitator)
 
-        values["report"] = as_told(look)
+        values["report"] = report_of(look)
     click.echo(msgspec.json.format(msgspec.json.encode(values), indent=2).decode())
 
 

@@ -13,7 +13,7 @@ from genba.domain.goals.goal import GoalLevel
 from genba.domain.goals.verification import GoalResult, VerdictStatus, Verification
 from genba.domain.sessions.evidence import CheckStatus
 from genba.entrypoints.cli.failures import show_hint, show_warning
-from genba.entrypoints.cli.project_lookup import house_here, run_async
+from genba.entrypoints.cli.project_lookup import project_here, run_async
 from genba.entrypoints.cli.rendering.event_lines import duration
 from genba.entrypoints.cli.rendering.json_output import print_json
 from genba.entrypoints.cli.rendering.printable import in_one_line, printable
@@ -32,10 +32,10 @@ _SHORT = 7
 
 @click.command("verify")
 @click.argument("target", required=False, metavar="TASK|BRANCH|SHA")
-@click.option("--base-branch", metavar="NAME", help="The branch that it should go into; by default the current one.")
+@click.option("--base-branch", metavar="NAME", help="The branch it should merge into.  [default: the base branch]")
 @click.option("--may-change", multiple=True, metavar="GLOB", help="A protected path that the work may change.")
-@click.option("--fresh", is_flag=True, help="Check every goal again, even on a tree that was checked before.")
-@click.option("--explain", is_flag=True, help="Show which goals count and where each comes from; check nothing.")
+@click.option("--fresh", is_flag=True, help="Check every goal again; use no cached result.")
+@click.option("--explain", is_flag=True, help="Show the goals and their sources; check nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def verify(
     target: str | None,
@@ -45,14 +45,17 @@ def verify(
     explain: bool,
     as_json: bool,
 ) -> int:
-    """Check the goals of a task, a branch or a commit, on that exact commit, in a clean checkout."""
-    context = house_here()
+    """Verify a task, a branch or a commit.
+
+    Its goals are checked on the exact commit, in a clean checkout.
+    """
+    context = project_here()
     examination = run_async(verify_target.resolve(context, target, base_branch, may_change, needs_commit=not explain))
     if explain:
         _explain(examination, as_json)
         return 0
     with Progress("checking the goals", quiet=as_json) as progress:
-        found = run_async(verify_target.verify(context, examination, fresh, partial(_told, progress)))
+        found = run_async(verify_target.verify(context, examination, fresh, partial(_show_result, progress)))
     if as_json:
         print_json({"task": examination.number, "verification": found})
     else:
@@ -172,7 +175,7 @@ def _runs_tests(each: GoalResult) -> bool:
     return each.goal.type in ("tests_pass", "test_added") or names_tests(command or "")
 
 
-def _told(progress: Progress, each: GoalResult) -> None:
+def _show_result(progress: Progress, each: GoalResult) -> None:
     progress.doing = f"checking the goals, {each.goal.type} {_DONE[each.result.status]}"
     if not each.cached and each.result.seconds > 1:
         progress.say(f" {_MARKS[each.result.status]} {each.goal.type}  {duration(each.result.seconds)}")

@@ -1,6 +1,6 @@
-"""`genba work`: the fleet at work, in front of whoever watches.
+"""`genba work`: run agents on all open tasks, and show it.
 
-Law: the first ctrl-c suspends everything and waits for it; whoever presses it again is told so, and nothing is cut off.
+The first ctrl-c suspends all sessions and waits for them; a second one only repeats the message.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from genba.domain.errors import NotFoundError, StateConflictError, UsageError
 from genba.domain.fleet.progress import FleetEvent, FleetEventKind, FleetView, WorkEndReason, WorkSummary
 from genba.domain.problems import did_you_mean
 from genba.entrypoints.cli.failures import show_hint, show_problem
-from genba.entrypoints.cli.project_lookup import house_here
+from genba.entrypoints.cli.project_lookup import project_here
 from genba.entrypoints.cli.rendering.json_output import print_json
 from genba.entrypoints.cli.rendering.work_view import WIDTH, ending_line, event_line, summary_lines
 
@@ -34,7 +34,7 @@ _REDRAW_SECONDS = 0.25
 _LONGEST_NAME = 64
 _MOST_WORKERS = 1024
 _LOOKS_AFTER = 5000
-"""Things that are made before somebody looks for garbage among them: a fleet makes many, and little of it is."""
+"""Objects between two garbage collections: a fleet makes many, and few are garbage."""
 
 
 class Working(Protocol):
@@ -49,12 +49,12 @@ class Working(Protocol):
         ...
 
     async def work(self, *, until_empty: bool) -> WorkSummary:
-        """Work until somebody suspends it, or until there is nothing left that could be done."""
+        """Work until it is stopped, or until no task is left that could start."""
         ...
 
 
 class View(Protocol):
-    """What somebody who watches sees."""
+    """The view at a terminal."""
 
     def __call__(self, event: FleetEvent) -> None: ...
     def say(self, line: str) -> None: ...
@@ -76,7 +76,7 @@ class PlainFleetView:
             click.echo(line, err=True)
 
     def show(self, picture: FleetView) -> None:
-        """Where nobody watches there is nothing to draw."""
+        """The view without a terminal: nothing is drawn."""
 
 
 @click.command("work")
@@ -100,8 +100,8 @@ def work(
     plain: bool,
     as_json: bool,
 ) -> int:
-    """Work off the tasks of the project: many agents, verified, reviewed and merged one by one."""
-    context = house_here()
+    """Run agents on all open tasks; verify, review and merge."""
+    context = project_here()
     people_only(context, "start the fleet")
     _check_names(context, agent, executor)
     _check_not_stopped(context)
@@ -137,12 +137,12 @@ def _door(service: "WorkflowService", path: "Path") -> contextlib.AbstractAsyncC
 
 
 async def drive(open_fleet: OpenFleet, view: View, until_empty: bool) -> WorkSummary:
-    """Open a fleet, let it work, and draw it meanwhile. Whoever ends it before it is open has nothing to suspend."""
+    """Open a fleet, let it work, and draw it meanwhile. Stopped before it is open, it has nothing to suspend."""
     with _suspending(view) as suspending:
         try:
             async with open_fleet(view) as fleet:
                 suspending.fleet = fleet
-                gc.freeze()  # what was loaded stays: nobody waits while it is looked through again
+                gc.freeze()  # loaded modules never become garbage
                 gc.set_threshold(_LOOKS_AFTER)
                 async with _redrawn(view, fleet):
                     return await fleet.work(until_empty=until_empty)
@@ -153,7 +153,7 @@ async def drive(open_fleet: OpenFleet, view: View, until_empty: bool) -> WorkSum
 
 
 class _Parking:
-    """Somebody wants an end: by ctrl-c, or by a signal of the machine."""
+    """Stop: ctrl-c, or a signal of the machine."""
 
     def __init__(self, view: View, opening: "asyncio.Task[WorkSummary]") -> None:
         self.view = view
@@ -184,17 +184,17 @@ def _suspending(view: View) -> Iterator[_Parking]:
     assert task is not None  # noqa: S101  (a coroutine under asyncio.run has one)
     suspending = _Parking(view, task)
     loop = asyncio.get_running_loop()
-    heard = [
+    handled = [
         number
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         if number is signal.SIGINT or signal.getsignal(number) is not signal.SIG_IGN
     ]
-    for number in heard:
+    for number in handled:
         loop.add_signal_handler(number, suspending.ask)
     try:
         yield suspending
     finally:
-        for number in heard:
+        for number in handled:
             loop.remove_signal_handler(number)
 
 
@@ -202,7 +202,7 @@ def _suspending(view: View) -> Iterator[_Parking]:
 async def _redrawn(view: View, fleet: Working) -> AsyncIterator[None]:
     async def redraw() -> None:
         while True:
-            with contextlib.suppress(OSError):  # a terminal that is gone stops nobody
+            with contextlib.suppress(OSError):  # the terminal is gone
                 view.show(fleet.picture())
             await asyncio.sleep(_REDRAW_SECONDS)
 
@@ -221,7 +221,7 @@ def watching(plain: bool) -> Iterator[View]:
     if plain or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield PlainFleetView()
         return
-    from rich.console import Console  # noqa: PLC0415  (only somebody who watches pays for rich)
+    from rich.console import Console  # noqa: PLC0415  (only a terminal needs rich)
 
     from genba.entrypoints.cli.rendering.work_live import LiveFleetView  # noqa: PLC0415
 
@@ -243,7 +243,7 @@ def tell(summary: WorkSummary, as_json: bool) -> None:
 
 
 def exit_code(summary: WorkSummary, until_empty: bool) -> int:
-    """0: everything is done, or somebody ended it who could; 1: something is left; 6: a budget is used up."""
+    """0: everything is done, or a person stopped it; 1: something is left; 6: a budget is exhausted."""
     if summary.ended is WorkEndReason.BUDGET:
         return 6
     if not until_empty:
@@ -293,5 +293,5 @@ def _check_not_stopped(context: "ProjectContext") -> None:
 
     if FleetBoard(context.board()).field().stopping:
         raise StateConflictError(
-            "this project was told to stop", unchanged="nothing was started.", hint="genba resume   then  genba work"
+            "this project is stopped", unchanged="nothing was started.", hint="genba resume   then  genba work"
         )
