@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from genba.entrypoints.cli.start.demo_story import Attempted, Story, Told
+from genba.entrypoints.cli.start.demo_story import Attempted, Story, TaskStory
 from genba.entrypoints.cli.start.demo_view import next_lines, story_lines
 from tests.project import Project
 
 TOLD = [
     r" #1 Add slugify\(\)        ● done      builder  2 iterations  goals 7/7  merged [0-9a-f]{7}",
     r" #2 Fix the empty title  ● done      builder  1 iteration   goals 6/6  merged [0-9a-f]{7}",
-    r' #3 Speed up slugify\(\)   ✗ rejected  liar     said "All tests pass."; tests_pass failed on [0-9a-f]{7}',
+    r' #3 Speed up slugify\(\)   ✗ rejected  liar     claimed "All tests pass."; tests_pass failed on [0-9a-f]{7}',
     r"    └ rework             ● done      builder  1 iteration   goals 5/5  merged [0-9a-f]{7}",
     r" #4 Rename LONGEST       ● done      builder  conflict with #2 in titles.py, resolved in round 2",
     r' #5 Choose a licence     \? waits     builder  needs you: "MIT or Apache-2.0\?"   genba answer 5 "MIT"',
@@ -55,7 +55,7 @@ def test_a_real_command_is_held_to_the_same(project: Project, tmp_path: Path) ->
 
     (result,) = done.json["tasks"]
     assert result["status"] != "done"
-    assert result["attempts"][0]["said"].strip() == "All tests pass."
+    assert result["attempts"][0]["claim"].strip() == "All tests pass."
     assert result["attempts"][0]["failed_goals"] == ["custom_script"]
     assert (done.json["false_done"], done.json["commits"], done.json["green"]) == (0, 1, 1)
 
@@ -96,7 +96,9 @@ def test_an_agent_without_a_key_learns_which_one(project: Project, tmp_path: Pat
 
 def story(**more: object) -> Story:
     attempt = Attempted(run="r", agent="builder", status="done", iterations=1)
-    result = Told(task=1, title="Tea", status="done", attempts=(attempt,), goals_passed=2, goals=3, merged="a" * 40)
+    result = TaskStory(
+        task=1, title="Tea", status="done", attempts=(attempt,), goals_passed=2, goals=3, merged="a" * 40
+    )
     facts: dict[str, object] = {"sessions": 1, "false_done": 0, "commits_lost": 0, "commits": 3, "green": 3}
     return Story(folder="/x", tasks=(result,), **{**facts, **more})  # type: ignore[arg-type]
 

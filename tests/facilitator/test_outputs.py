@@ -27,7 +27,7 @@ def report(project: Project) -> dict[str, Any]:
 
 def test_each_of_the_four_outputs_fits_its_schema(project: Project, report: dict[str, Any]) -> None:
     outputs = {
-        "agent-registry": [report["agentRegistry"]],
+        "agent-registry": [report["agent_registry"]],
         "issue-assessment": report["assessments"],
         "facilitate-action": report["actions"],
         "recommend-action": [report["recommendation"]],
@@ -60,8 +60,8 @@ def test_the_public_shape_has_the_names_that_others_read(report: dict[str, Any])
     }  # fmt: skip
     suggestion = report["recommendation"]["suggestions"][0]
     assert {"agent", "command", "description", "priority", "score", "rationale"} <= suggestion.keys()
-    assert {"name", "displayName", "description", "capabilities", "parameters"} <= report["agentRegistry"]["agents"][
+    assert {"name", "displayName", "description", "capabilities", "parameters"} <= report["agent_registry"]["agents"][
         0
     ].keys()
-    assert report["agentRegistry"]["discoveredAt"].endswith("Z")
+    assert report["agent_registry"]["discoveredAt"].endswith("Z")
     assert json.dumps(report)

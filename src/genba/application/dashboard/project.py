@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from genba.application.facilitator.facilitator import as_kept, report_of, facilitator
+from genba.application.facilitator.facilitator import as_kept, facilitator, report_of
 from genba.coordination.facilitator.facilitator import Scope
 from genba.domain.facilitation import IssueAssessment, IssueState
 from genba.domain.fleet.progress import DecisionView, command_for

@@ -12,7 +12,6 @@ import click
 from genba.application.verification.decisions import Decisions, people_only, waiting
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.domain.errors import NotFoundError, UsageError
-from genba.domain.fleet.records import FleetSession
 from genba.domain.views.summary import ActionResult
 from genba.entrypoints.cli.failures import show_hint
 from genba.entrypoints.cli.inspect.task_commands import NUMBER

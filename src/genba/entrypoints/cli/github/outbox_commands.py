@@ -15,7 +15,7 @@ from genba.domain.tracker.outbox_text import without_it
 from genba.entrypoints.cli.decide.decision_commands import columns
 from genba.entrypoints.cli.failures import show_hint
 from genba.entrypoints.cli.inspect.task_commands import NumberType
-from genba.entrypoints.cli.project_lookup import project_here, project_for_reading, run_async
+from genba.entrypoints.cli.project_lookup import project_for_reading, project_here, run_async
 from genba.entrypoints.cli.rendering.json_output import print_json
 from genba.entrypoints.cli.rendering.outbox_view import (
     clock,

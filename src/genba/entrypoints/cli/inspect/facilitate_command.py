@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from genba.application.facilitator.event_sources import past_of
-from genba.application.facilitator.facilitator import report_of, facilitator, fresh_copy, say, scope_of
+from genba.application.facilitator.facilitator import facilitator, fresh_copy, report_of, say, scope_of
 from genba.application.verification.decisions import people_only
 from genba.coordination.facilitator.facilitator import Look, Scope
 from genba.domain.errors import RecoverableError, StateConflictError, UsageError

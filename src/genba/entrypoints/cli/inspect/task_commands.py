@@ -26,7 +26,7 @@ from genba.domain.tasks.task import (
 )
 from genba.entrypoints.cli.failures import show_hint
 from genba.entrypoints.cli.inspect.task_import import import_tasks
-from genba.entrypoints.cli.project_lookup import project_here, project_for_reading, run_async
+from genba.entrypoints.cli.project_lookup import project_for_reading, project_here, run_async
 from genba.entrypoints.cli.rendering.json_output import print_json
 from genba.entrypoints.cli.rendering.printable import in_one_line
 from genba.entrypoints.cli.rendering.tables import table

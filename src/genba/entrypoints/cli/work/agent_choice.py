@@ -2,7 +2,7 @@
 
 from genba.domain.errors import NotFoundError
 from genba.entrypoints.cli.failures import show_note
-from genba.judgement.scheduling.assignment import Nobody, assign
+from genba.judgement.scheduling.assignment import NoAgent, assign
 from genba.wiring import ProjectContext
 
 
@@ -20,7 +20,7 @@ def agent_for(context: ProjectContext, number: int) -> str:
     task = context.board().get(number)
     infos, _ = context.registry.agents()
     choice = assign(task, [each for each in infos if each.answers], default, context.project.stages.get(task.type, ()))
-    if isinstance(choice, Nobody):
+    if isinstance(choice, NoAgent):
         raise NotFoundError(
             f"no agent takes task #{number}: {choice.why}",
             unchanged="nothing was started.",
