@@ -1,7 +1,5 @@
 """The tiers and the shares of the tests."""
 
-import ast
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -9,44 +7,38 @@ import pytest
 from tests import tiers
 
 FOLDER = Path(__file__).parent
+NAMES = [f"tests/a.py::test_x[{number}]" for number in range(6)]
 
 
-def functions() -> set[str]:
-    """Each test function and each test of a class, as the rules name them."""
-    result = set()
-    for path in FOLDER.rglob("test_*.py"):
-        file = path.relative_to(FOLDER).as_posix()
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef):
-                result.add(f"{file}::{node.name}::test_inherited")
-            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
-                result.add(f"{file}::{node.name}")
-    return result
+def exists(test: str) -> bool:
+    file, _, name = test.partition("::")
+    return (FOLDER / file).is_file() and f"def {name}(" in f"def ({(FOLDER / file).read_text(encoding='utf-8')}"
 
 
-def test_each_rule_of_the_extended_tier_matches_a_test() -> None:
-    known = functions()
-
-    assert [rule for rule in tiers.EXTENDED if not any(fnmatchcase(name, rule) for name in known)] == []
+def test_each_file_and_test_that_is_listed_exists() -> None:
+    assert [test for test in (*tiers.table(), *tiers.EXTENDED) if not exists(test)] == []
 
 
-def test_a_rule_keeps_every_nth_case_of_each_test_in_the_quick_tier(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiers, "EXTENDED", {"a.py::test_slow": 0, "a.py::test_*": 3})
-    cases = [f"tests/a.py::test_x[{number}]" for number in range(5)]
-    names = ["tests/a.py::test_slow", *cases, "tests/a.py::test_y", "tests/b.py::test_x"]
+def test_a_number_keeps_every_nth_test_of_a_slow_file_in_the_quick_tier() -> None:
+    names = [*NAMES, "tests/a.py::test_y", "tests/b.py::test_x", "tests/b.py::test_y"]
 
-    assert [name for name, slow in zip(names, tiers.extended(names), strict=True) if not slow] == [
-        "tests/a.py::test_x[0]",
-        "tests/a.py::test_x[3]",
+    assert [name for name, slow in zip(names, tiers.extended(names, {"a.py": 3}), strict=True) if not slow] == [
+        NAMES[0],
+        NAMES[3],
         "tests/a.py::test_y",
         "tests/b.py::test_x",
+        "tests/b.py::test_y",
     ]
 
 
-def test_the_shares_are_a_partition_of_the_tests() -> None:
-    names = [f"tests/a.py::test_x[{number}]" for number in range(100)]
+def test_slow_files_are_sampled_by_what_their_tests_cost() -> None:
+    seconds = {"slow.py": [4.0, 4.0], "many.py": [0.01] * 1000, "short.py": [2.0], "slowest.py": [100.0]}
 
-    for name in names:
+    assert tiers.measured(seconds) == {"slow.py": 11, "slowest.py": 43}
+
+
+def test_the_shares_are_a_partition_of_the_tests() -> None:
+    for name in NAMES:
         assert sum(tiers.in_share(name, (number, 6)) for number in range(1, 7)) == 1
 
 
