@@ -34,7 +34,7 @@ def test_a_number_keeps_every_nth_test_of_a_slow_file_in_the_quick_tier() -> Non
 def test_slow_files_are_sampled_by_what_their_tests_cost() -> None:
     seconds = {"slow.py": [4.0, 4.0], "many.py": [0.01] * 1000, "short.py": [2.0], "slowest.py": [100.0]}
 
-    assert tiers.measured(seconds) == {"slow.py": 11, "slowest.py": 43}
+    assert tiers.measured(seconds) == {"slow.py": 17, "slowest.py": 43}
 
 
 def test_the_shares_are_a_partition_of_the_tests() -> None:
