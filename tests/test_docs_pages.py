@@ -62,6 +62,13 @@ def test_every_table_of_the_security_model_that_promises_something_names_tests()
     assert without == {"| who | trusted with |"}
 
 
+def test_every_module_that_the_architecture_names_exists() -> None:
+    named = set(re.findall(r"`([\w./]+/[\w./]*(?:\.py|\.yaml|/))`", prose(DOCS / "architecture.md")))
+    paths = {name for name in named if not name.startswith(".")}
+    assert len(paths) > 80
+    assert sorted(n for n in paths if not (ROOT / "src" / "genba" / n).exists() and not (ROOT / n).exists()) == []
+
+
 def test_the_pictures_are_few_and_small_and_all_are_shown() -> None:
     taken = {f"{name}.png" for name, *_ in loaded(DOCS / "images" / "take_pictures.py").PICTURES}
     there = {path.name: path.stat().st_size for path in DOCS.glob("images/*.png")}
