@@ -36,7 +36,7 @@ SETTINGS: dict[str, Any] = {
     "attempts": {"max": 2, "per_agent": 2, "backoff_seconds": 0.3},
     "merge": {"retry_seconds": 0.2},
     "workflow": {"wait_seconds": 1, "lease_seconds": LEASE},
-    "verification": {"walls": False},
+    "verification": {"sandbox": False},
 }
 
 

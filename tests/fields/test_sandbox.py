@@ -525,7 +525,7 @@ def test_goals_run_in_the_sandbox_unless_the_project_says_otherwise(sandboxed: P
     sandboxed.commit("Ask for a look around")
     assert sandboxed.run("worker")["outcome"] == "completed"
     assert not (outside / "seen").exists()
-    settings(sandboxed, dod=[{"custom_script": look}], verification={"walls": False})
+    settings(sandboxed, dod=[{"custom_script": look}], verification={"sandbox": False})
     sandboxed.commit("Look around without walls")
     assert sandboxed.run("worker")["outcome"] == "completed"
     assert (outside / "seen").read_text() == "open\n"

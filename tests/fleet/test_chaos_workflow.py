@@ -222,7 +222,7 @@ def test_a_claim_is_verified_once_more_when_the_one_who_verified_it_is_killed(sm
         first = {**first, "goals": [{"type": "custom_script", "script": f"{once}; grep -qx right first.txt"}]}
     else:
         yard.settings["dod"] = [{"custom_script": f"{once}; {DONE['custom_script']}"}]
-    yard.settings["verification"] = {"walls": False}
+    yard.settings["verification"] = {"sandbox": False}
     flow = Flow(yard, WORKER, plan=[first, second])
 
     flow.die_and_go_on()
@@ -283,7 +283,7 @@ def test_an_external_agent_goes_on_though_its_server_is_killed_at_each_of_its_ca
     yard = small_yard
     yard.agent()
     yard.settings["dod"] = [DONE]
-    yard.set(verification={"walls": False})
+    yard.set(verification={"sandbox": False})
     yard.task(1, "Write two files")
     yard.enable_agent_commands(1)
     external_agent = Guest(yard, when)

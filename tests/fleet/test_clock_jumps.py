@@ -167,7 +167,7 @@ def test_an_external_agent_who_is_at_work_is_not_sent_away_by_a_clock_that_is_se
     small_yard: Yard, clock: Clock
 ) -> None:
     yard = small_yard
-    yard.set(verification={"walls": False})
+    yard.set(verification={"sandbox": False})
     yard.agent("honest")
     yard.task(1, assignee="visitor")
     yard.start(**clock.environment())

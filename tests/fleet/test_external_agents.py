@@ -80,7 +80,7 @@ class Guests:
 @pytest.fixture
 async def room(small_yard: Yard) -> AsyncIterator[Guests]:
     small_yard.agent()
-    small_yard.set(verification={"walls": False})
+    small_yard.set(verification={"sandbox": False})
     context = await ProjectContext.find(small_yard.project.root)
     external_agents = Guests(small_yard, context)
     yield external_agents

@@ -13,7 +13,7 @@ from tests.project import Project
 
 
 async def test_the_goals_of_one_outlive_the_end_of_the_other(project: Project) -> None:
-    project.write(".genba/config.yaml", "dod: [{custom_script: 'sleep 1'}]\nverification: {walls: false}\n")
+    project.write(".genba/config.yaml", "dod: [{custom_script: 'sleep 1'}]\nverification: {sandbox: false}\n")
     base = project.commit("Say what done means")
     project.git("switch", "-qc", "work")
     project.write("work.txt", "work\n")

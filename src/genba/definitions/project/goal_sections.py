@@ -45,9 +45,7 @@ class VerificationSettings(_Section, frozen=True, kw_only=True):
     protected_paths: Annotated[
         tuple[str, ...] | None, Meta(description="In place of the built-in list of protected paths.")
     ] = None
-    walls: Annotated[
-        bool, Meta(description="Run the commands of goals behind the walls of the project. They run what agents wrote.")
-    ] = True
+    sandbox: Annotated[bool, Meta(description="Run the commands of goals in the sandbox of the project.")] = True
     network: Annotated[
         Network | None,
         Meta(description="What those commands can reach in a sandbox. By default what agents can: sandbox.network."),
