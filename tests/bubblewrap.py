@@ -1,4 +1,4 @@
-"""What tests behind walls have in common."""
+"""Whether bubblewrap works on this machine."""
 
 import functools
 import os
@@ -19,7 +19,6 @@ def bubblewrap_problem() -> str:
 
 
 def needs_bubblewrap() -> None:
-    """Skip, and say so loudly, where there can be no walls; where they are required, fail."""
     problem = bubblewrap_problem()
     if problem and os.environ.get("GENBA_REQUIRE_SANDBOXES") == "1":
         pytest.fail(f"walls are required here, and cannot be raised: {problem}")

@@ -19,7 +19,7 @@ settings.register_profile(
     "house", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("house")
-os.environ.setdefault("GENBA_SANDBOX", "worktree")  # the tests of the walls name the kind that they are about
+os.environ.setdefault("GENBA_SANDBOX", "worktree")  # tests of sandboxes set their kind
 
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -58,7 +58,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """All modules and tests are there to stay: nobody who looks for garbage need look through them again."""
     gc.collect()
     gc.freeze()
 
@@ -73,7 +72,6 @@ def _no_git_over_trees_of_agents() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def beginning(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The repository that every project begins as. Nobody works in it."""
     root = tmp_path_factory.mktemp("beginning") / "repository"
     subprocess.run(["git", "init", "-q", "-b", "main", str(root)], check=True)
     made = Project(root)
@@ -97,7 +95,6 @@ def project(beginning: Path, tmp_path: Path) -> Iterator[Project]:
 
 
 def _delete_images(storage: Path) -> None:
-    """What the podman of an ordinary user has unpacked belongs to numbers of its own: nobody else can delete it."""
     if os.geteuid() and storage.is_dir():
         words = ["podman", "unshare", "rm", "-rf", str(storage)]
         subprocess.run(words, cwd="/", capture_output=True, check=False, timeout=60)

@@ -1,7 +1,7 @@
-"""A clock that a test winds: the wall clock jumps, or a day goes by in minutes, for whoever is started with it.
+"""A clock that a test winds: the wall clock jumps, or a day goes by in minutes, for processes started with it.
 
 A small library stands between a program and the C library (`faketime.c`). It is compiled where there is a compiler. All
-processes of one clock show the same time, whenever they were started, and see at once what is set. Agents behind walls
+processes of one clock show the same time, whenever they were started, and see at once what is set. Agents in a sandbox
 do not inherit it.
 """
 
@@ -73,7 +73,6 @@ class Clock:
         self._write()
 
     def speed(self, factor: float) -> None:
-        """Let all clocks go that many times as fast from now on. Whoever sleeps or waits does so that much shorter."""
         now = time.monotonic_ns()
         _, _, jumped, _ = self._set
         self._set = (now, self._ahead(now), jumped, factor)

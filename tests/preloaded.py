@@ -1,9 +1,9 @@
-"""Real processes without the start of an interpreter: one that has loaded everything, and forks whoever is wanted.
+"""Real processes without the start of an interpreter, forked from one that has loaded everything.
 
 Loading is most of what a short command costs, and it is the same each time. What comes out is a process as any other:
 its own number, its own environment, folder and streams, killed and waited for as any other. Two things differ: /proc
-shows the command line and the environment of the process that it was forked from. Whoever is about those, about the
-start itself, or about a variable that an interpreter or a loader reads as it starts, is started and not forked.
+shows the command line and the environment of the process that it was forked from. A test of those, of the
+start itself, or of a variable that an interpreter or a loader reads as it starts, starts its process.
 `GENBA_TEST_FORK=0` starts everybody.
 """
 
@@ -42,7 +42,6 @@ _LOCK = threading.Lock()
 
 
 def can_fork(environment: Mapping[str, str]) -> bool:
-    """False for whoever must be started, so that its environment has its effect."""
     own = ordinary_environment()
     return os.environ.get("GENBA_TEST_FORK") != "0" and _read_at_start(environment) == _read_at_start(own)
 
@@ -72,7 +71,7 @@ class Forked(subprocess.Popen[bytes]):
         self.args = list(words)
         self.returncode: int | None = None
         self.stdin = self.stdout = self.stderr = None
-        self._child_created = False  # nobody is left for the interpreter to wait for
+        self._child_created = False  # the interpreter has no child to wait for
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         request = {"words": list(words), "cwd": str(cwd), "env": dict(env), "session": start_new_session}
         with theirs, Path(os.devnull).open("rb") as nothing:
@@ -109,7 +108,6 @@ class Forked(subprocess.Popen[bytes]):
 def run(
     words: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout: float, start_new_session: bool = False
 ) -> "subprocess.CompletedProcess[str]":
-    """To its end, and until nobody has its streams any more: as `subprocess.run`, with both streams as text."""
     if not can_fork(env):
         return subprocess.run(
             words,
@@ -190,7 +188,6 @@ def _way_to_the_tests(words: Sequence[str]) -> dict[str, str]:
 
 
 def _fork_server() -> socket.socket:
-    """The line to whoever forks for this process, and ends with the line."""
     with _LOCK:
         return _start_fork_server()
 
@@ -218,7 +215,6 @@ def _start_fork_server() -> socket.socket:
 
 
 def serve(control: socket.socket) -> None:
-    """Fork whoever is wanted, and tell how each of them ended, until nobody is there to want."""
     waiting: dict[int, socket.socket] = {}
     bell, rung = os.pipe()
     for handle in (bell, rung):

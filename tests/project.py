@@ -64,8 +64,6 @@ def _furnished(engine: bool) -> Path:
 
 @dataclass(frozen=True)
 class Finished:
-    """How a command ended, and what it said."""
-
     code: int
     out: str
     err: str

@@ -112,7 +112,6 @@ def test_broken_settings_and_broken_agents_are_reported_together(project: Projec
 
 
 def test_a_wrong_value_makes_no_other_problem_up(project: Project) -> None:
-    """What a wrong value would have meant is not known: nothing that hangs on it is told."""
     project.agent(
         completion={"type": "stepMachine"},
         registry={"entryStep": "one"},

@@ -59,7 +59,6 @@ def test_no_line_of_an_agent_is_a_line_of_the_journal(project: Project, line: st
 
 
 def test_looking_at_a_repository_runs_nothing_of_it(project: Project, tmp_path: Path) -> None:
-    """A repository that somebody sent you: it has settings, agents and modules that wait to be run."""
     sprung = tmp_path / "sprung"
     project.agent(completion={"type": "custom", "config": {"handlerPath": "handlers/done.py"}}, commit=False)
     trap = f"import pathlib\npathlib.Path({str(sprung)!r}).touch()\n"
@@ -86,7 +85,6 @@ def test_looking_at_a_repository_runs_nothing_of_it(project: Project, tmp_path: 
 
 
 def test_a_link_in_the_place_of_a_working_tree_is_not_followed(project: Project, tmp_path: Path) -> None:
-    """Without walls an agent can do this as you; still nothing of yours is deleted in its place."""
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "letter.txt").write_text("dear\n")

@@ -1,5 +1,3 @@
-"""Bad definitions: each is told clearly, with exit code 3, and nothing is changed."""
-
 import json
 from collections.abc import Callable
 from pathlib import Path

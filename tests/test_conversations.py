@@ -1,5 +1,3 @@
-"""Talking with a process while it runs: what it is told, how it ends, and what happens when either side breaks off."""
-
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable

@@ -86,7 +86,6 @@ def with_task(project: Project) -> None:
 
 
 def git_that_kills(folder: Path, at: str, then: str = "exit 1") -> str:
-    """A PATH on which git kills whoever asks it for this, and does something else instead."""
     real = shutil.which("git")
     folder.mkdir()
     script = folder / "git"

@@ -29,7 +29,7 @@ def test_many_who_write_the_same_file_at_once_are_in_nobodys_way(tmp_path: Path)
             for _ in range(50):
                 put(place, bytes([who]) * 5000)
                 assert len(set(place.read_bytes())) == 1
-        except Exception as error:  # noqa: BLE001  (told below)
+        except Exception as error:  # noqa: BLE001  (reported below)
             failed.append(error)
 
     threads = [threading.Thread(target=write, args=(who,)) for who in range(4)]

@@ -1,5 +1,3 @@
-"""What people tell a fleet, through the real command line; with the blackboard alone, and nobody at work."""
-
 import json
 import os
 import signal
@@ -44,7 +42,6 @@ def fleet(project: Project) -> Iterator[FleetBoard]:
 
 @contextmanager
 def at_work(project: Project) -> Iterator[None]:
-    """Somebody works on the project."""
     lock = FileLock(project.root / ".genba" / "genba.db", "laptop")
     lock.take(patience=0)
     try:

@@ -1,5 +1,3 @@
-"""What somebody who watches a fleet sees, word by word; and that no title can break a screen."""
-
 import io
 import unicodedata
 from datetime import UTC, datetime
@@ -680,7 +678,6 @@ def test_how_long_ago(text: str, shown: str) -> None:
 
 
 def every_screen(text: str, columns: int) -> list[str]:
-    """Every screen, with this text wherever a text of somebody else can stand."""
     marks = (GoalMark(name=text, status="failed"),)
     worker = WorkerView(task=1, title=text, agent=text, step=text, iteration=2, doing=text, goals=marks)
     need = DecisionView(task=1, title=text, kind=EscalationKind.QUESTION, question=text, command='genba answer 1 "…"')

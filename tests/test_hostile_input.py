@@ -18,7 +18,6 @@ AGENT = ".agent/worker/agent.json"
 
 
 def refused(project: Project, *words: str, code: int = 3) -> str:
-    """What is said, after making sure that it was said well and that nothing was touched."""
     before = everything(project)
     done = project.genba(*(words or ("run", "worker")))
     assert done.code == code, f"exit {done.code}\n{done.out}\n{done.err}"

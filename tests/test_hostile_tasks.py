@@ -1,5 +1,3 @@
-"""Hostile users of tasks, goals and verification: told what is wrong, never kept waiting, and nothing is changed."""
-
 import json
 import subprocess
 

@@ -1,5 +1,3 @@
-"""What a command loads: nobody pays for what the command does not use."""
-
 import subprocess
 import sys
 from pathlib import Path

@@ -401,7 +401,6 @@ def made_of(words: str, phrases: list[str], said: str) -> bool:
 
 @pytest.mark.parametrize("language", list(sentences.CATALOGUES))
 def test_every_stored_sentence_is_one_that_the_code_has(language: str) -> None:
-    """Whoever changes an English sentence changes its translation too, with the same names."""
     package = Path(wording.__file__).parents[2]
     own = {"sentences.py", f"sentences_{language}.py"}
     sources = [path for path in package.rglob("*.py") if path.name not in own]

@@ -64,8 +64,6 @@ class Table:
 
 
 class ClosedMeanwhile(MemoryTracker):
-    """Somebody closes the issue after the run has read it."""
-
     async def read(self, number: int) -> Issue:
         issue = await super().read(number)
         self.issues[number] = msgspec.structs.replace(issue, state="closed")

@@ -1,5 +1,3 @@
-"""Agents without a worktree work in the user's checkout: Genba commits nothing there, whoever wrote it."""
-
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any

@@ -82,7 +82,6 @@ TURNS = st.lists(st.tuples(ACTIONS, STATUSES, st.booleans(), st.integers(0, 2)),
 async def test_no_sequence_of_replies_completes_a_run_whose_checks_fail(
     turns: list[tuple[str, str | None, bool, int]],
 ) -> None:
-    """Whatever is said, the run ends within its budget, and completes only on a passed check."""
     definition = _two_steps()
     replies, outcome = [], []
     for action, status, holds, _tree in turns:

@@ -114,7 +114,7 @@ async def test_a_stop_during_the_start_of_a_command_leaves_nothing_running(tmp_p
         idle_seconds=60,
         mark="told-to-stop",
     )
-    for turns in range(12):  # of the event loop: the process is there, and nobody has taken it in yet
+    for turns in range(12):  # of the event loop: the process exists and is not adopted yet
         running = asyncio.create_task(processes.run(command, lambda _stream, _line: None))
         for _ in range(turns):
             await asyncio.sleep(0)

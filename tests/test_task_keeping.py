@@ -10,8 +10,6 @@ from genba.testing.doubles import MemoryJournal, MemoryLedger
 
 
 class CutOff(MemoryLedger):
-    """Every change is made, its answer is lost, and whoever asked asks once more."""
-
     async def move(self, number: int, change: StatusChange) -> Task:
         await super().move(number, change)
         return await super().move(number, change)

@@ -1,6 +1,6 @@
 """A tiny agent that speaks the Agent Client Protocol and does what a script says. Run as a program; needs nothing.
 
-The script is the JSON in the variable ACP_SCRIPT. Everything that it is told is written down in ACP_LOG.
+The script is the JSON in the variable ACP_SCRIPT. All of its input is written to ACP_LOG.
 """
 
 import json

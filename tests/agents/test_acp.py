@@ -42,8 +42,6 @@ ONCE_OR_ALWAYS = [
 
 
 class Scene:
-    """An adapter with its scripted agent, and what each of them said."""
-
     def __init__(self, tmp_path: Path) -> None:
         self.tmp_path = tmp_path
         self.tree = tmp_path / "tree"
@@ -74,7 +72,6 @@ class Scene:
         return msgspec.structs.replace(an_ask(self.session), **changed)
 
     def told(self, what: str) -> list[Any]:
-        """What the agent was told."""
         entries = [json.loads(line) for line in self.log.read_text().splitlines()]
         return [value for name, value in entries if name == what]
 

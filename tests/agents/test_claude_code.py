@@ -40,8 +40,6 @@ def recorded(name: str) -> list[bytes]:
 
 
 class Ear:
-    """Reads recorded lines, and keeps what was told on the way."""
-
     def __init__(self, folder: Path, **more: Any) -> None:
         self.heard: list[tuple[str, str]] = []
         self.reading = ClaudeReading(

@@ -24,8 +24,6 @@ TRANSCRIPTS = Path(__file__).parent / "transcripts" / "codex"
 
 
 class Listener:
-    """Reads a transcript, and keeps what is told on."""
-
     def __init__(self, folder: Path, **reading: Any) -> None:
         self.heard: list[tuple[str, str]] = []
         self.reading = CodexReading(lambda *said: self.heard.append(said), totals=Totals(str(folder)), **reading)

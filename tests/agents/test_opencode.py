@@ -1,5 +1,3 @@
-"""What OpenCode says is understood, whatever it is; and it is never left to ask somebody who is not there."""
-
 import os
 from pathlib import Path
 from typing import Any
@@ -23,8 +21,6 @@ TRANSCRIPTS = Path(__file__).parent / "transcripts" / "opencode"
 
 
 class Listener:
-    """Reads a transcript, and keeps what is told on."""
-
     def __init__(self, **reading: Any) -> None:
         self.heard: list[tuple[str, str]] = []
         self.reading = OpenCodeReading(lambda *said: self.heard.append(said), **reading)

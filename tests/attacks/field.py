@@ -141,7 +141,6 @@ class Field(Project):
         return done
 
     def told(self) -> str:
-        """What the last command said."""
         return (
             f"exit {self.ended[-1].code}\n{self.ended[-1].out[-3000:]}\n{self.ended[-1].err[-3000:]}"
             if self.ended

@@ -465,7 +465,6 @@ def leave_data(field: Field, secret: str) -> None:
 
 
 def join_keyring(secret: str) -> None:
-    """A session keyring with a key in it, for whoever is started from here."""
     import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)

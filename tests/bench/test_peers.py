@@ -1,5 +1,3 @@
-"""What is said about others has an address and a day, and stands on the page."""
-
 import re
 
 from bench import headlines, peers

@@ -48,8 +48,6 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DyingOutbox(Outbox):
-    """Calls somebody before and after each step that is written down."""
-
     def __init__(self, board: Blackboard, clock: Callable[[], datetime] | None, at: Callable[[str], None]) -> None:
         super().__init__(board.store, clock)
         self.at = at

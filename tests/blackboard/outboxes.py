@@ -1,4 +1,4 @@
-"""An outbox with a clock that passes only when somebody sleeps, and senders that share both."""
+"""An outbox with a clock that passes only when a sender sleeps, and senders that share both."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -14,13 +14,10 @@ NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 
 
 class Desk:
-    """One outbox, as somebody with a manual clock sees it."""
-
     def __init__(self, board: Blackboard, clock: ManualClock | None = None) -> None:
         self.clock = clock or ManualClock()
         self.begun = self.clock.elapsed()
         self.set_by = timedelta()
-        """How far somebody has set the clock on the wall forward, or back."""
         self.outbox = Outbox(board.store, self.now)
 
     def now(self) -> datetime:

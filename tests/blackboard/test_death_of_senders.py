@@ -1,5 +1,3 @@
-"""Whoever sends may be killed at any point: nothing is lost, nothing is doubled, and the order is kept."""
-
 import os
 import subprocess
 import sys

@@ -1,5 +1,3 @@
-"""Which task waits for which, and that nobody waits for itself."""
-
 import pytest
 
 from genba.blackboard.tasks.board import Blackboard

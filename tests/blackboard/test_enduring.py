@@ -1,5 +1,3 @@
-"""A database that cannot be used for a while: whoever has time waits for it, whoever has none is told."""
-
 import contextlib
 import sqlite3
 from collections.abc import Iterator
@@ -21,7 +19,6 @@ def board(tmp_path: Path) -> Iterator[Blackboard]:
 
 @pytest.fixture
 def holder(board: Blackboard, tmp_path: Path) -> Iterator[sqlite3.Connection]:
-    """Somebody who writes, and does not stop."""
     with contextlib.closing(sqlite3.connect(tmp_path / "board.db")) as connection:
         connection.execute("BEGIN IMMEDIATE")
         yield connection

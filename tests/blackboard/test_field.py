@@ -130,7 +130,7 @@ def test_sessions_are_the_newest_of_each_purpose_and_those_under_way(board: Blac
     cancel(board, waiting.task)
     field = fleet.field()
     assert [session.task for session in field.sessions if session.status != "ended"] == [running.task]
-    assert field.tasks[running.task].status is TaskStatus.CANCELLED  # somebody must still stop it
+    assert field.tasks[running.task].status is TaskStatus.CANCELLED  # a person must still stop it
 
 
 def test_a_person_who_opens_a_task_forgives_what_failed_before(board: Blackboard, fleet: FleetBoard) -> None:

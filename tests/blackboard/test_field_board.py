@@ -56,7 +56,6 @@ def test_what_is_kept_is_there_at_the_next_look(board: Blackboard) -> None:
 
 
 def at_rest(board: Blackboard, *numbers: int) -> None:
-    """Somebody saw that nothing is left to do about some tasks that ended."""
     judged = {
         number: (
             board.get(number).updated_at,

@@ -53,8 +53,6 @@ class Known(msgspec.Struct):
 
 
 class Model:
-    """The laws, as plainly as they can be said."""
-
     def __init__(self) -> None:
         self.tasks: dict[int, Known] = {}
 

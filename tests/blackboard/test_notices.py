@@ -1,5 +1,3 @@
-"""Notices: whoever waits for a person tells them, once, by whichever process comes first."""
-
 import asyncio
 import signal
 import subprocess
@@ -26,8 +24,6 @@ NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 
 
 class Office:
-    """A project in which somebody asks, with a clock that passes when it is told to."""
-
     def __init__(self, board: Blackboard) -> None:
         self.board = board
         self.fleet = FleetBoard(board)

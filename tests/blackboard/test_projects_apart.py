@@ -27,7 +27,6 @@ ROWS = re.compile(
     r"\b(?:\w+\.)?(?:id|task_id|of_task_id|parent_task_id|run|session|session_id|agent_id|depends_on_id|name)"
     r" = (?:\()?(?::\w+|\w+\.\w+)"
 )
-"""One row, or the rows of one task or run: whoever names it has found it in its own project."""
 WHOLE = {
     "genba.blackboard.database.repository_binding._ALL": "whom an SQLite file belongs to, before any project is known",
     "genba.blackboard.fleet.spending._NEWEST": "a mark that changes with any row, and tells none",

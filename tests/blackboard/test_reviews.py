@@ -1,5 +1,3 @@
-"""Reviews as tasks: bound to a commit, judged by somebody else, stale when the commit changes."""
-
 from collections.abc import Callable
 from functools import partial
 

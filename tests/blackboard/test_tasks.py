@@ -1,5 +1,3 @@
-"""Writing tasks down, changing what they say, finding them, and what was said about them."""
-
 import pytest
 
 from genba.blackboard.tasks.board import Blackboard

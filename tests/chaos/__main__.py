@@ -36,7 +36,6 @@ COUNTED = {
 }
 """What is counted, by the law of the checker that it breaks."""
 _CHANCES = 3
-"""How many rounds more a boundary gets at which nobody has died."""
 _KEPT = Path(tempfile.gettempdir()) / "genba-chaos-kept"
 
 
@@ -293,10 +292,6 @@ def main() -> int:
 
 
 def missed(played: list[Outcome], after: int) -> list[int]:
-    """Seeds for the boundaries that nobody died at, as who was to die there was killed by something else before.
-
-    Each has a few more chances, in rounds that are like the others.
-    """
     there = {(each.order.database, at) for each in played for at in each.played.died_at}
     wanted = {(name, at): _CHANCES for name in DATABASES for at in boundaries() if (name, at) not in there}
     found = []

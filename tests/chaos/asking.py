@@ -1,5 +1,5 @@
 """The agent of a round that asks: `python -m tests.chaos.asking HOME [TASK]`. It and `asker` are copied beside the
-repository. With a task it is one that came by itself, and works where it is told to; else the fleet has started it.
+repository. With a task it is one that came by itself, and works where it is asked to; else the fleet has started it.
 
 It does its task in one piece.
 """
@@ -36,8 +36,6 @@ class Witnessed(Asker):
 
 
 class Guest(Witnessed):
-    """Comes by itself, and again where it was killed: then it is told what is next, and asks where that is."""
-
     def live(self) -> int:
         super().live()
         self.call("logout")

@@ -1,7 +1,7 @@
 """The agents of a round: real definitions, with small scripts that do what their kind does.
 
 Each says in files outside of the repository that it was started (`starts.txt`) and that another one was at work on the
-same task (`doubled.txt`), each with one write to the end of the file, so that whoever reads them later need not ask
+same task (`doubled.txt`), each with one write to the end of the file, so that a reader need not ask
 Genba. Which commits were made is written there by git itself (`commits.txt`), at the moment at which a branch has them:
 an agent may be killed before it could say so.
 """

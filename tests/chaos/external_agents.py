@@ -1,4 +1,4 @@
-"""Those who come by themselves: `genba mcp --http`, and a program of somebody's for each task that is kept for it."""
+"""External agents: `genba mcp --http`, and a program for each task that is kept for it."""
 
 import json
 import os
@@ -16,7 +16,6 @@ from tests.preloaded import GENBA, ordinary_environment
 _PYTHON = ("/usr/bin/python3", "-B", "-S", "-m", "tests.chaos.asking")
 _TO_DO = "SELECT number FROM tasks WHERE number IN ({}) AND status IN ('open', 'in_progress')"
 _PAUSE = 0.5
-"""How long somebody stays away who found nothing to do, or was killed."""
 
 
 _MOST_RETURNS = 12
@@ -25,8 +24,6 @@ _ENDS = (0, 1, 5)
 
 
 class Guests:
-    """The server and all external agents of a round. Whoever of them is gone too early comes again."""
-
     def __init__(self, ground: Ground) -> None:
         self.ground = ground
         self.parts = [part for part in ground.plan.parts if external_agent_of(part)]
@@ -53,7 +50,6 @@ class Guests:
 
     @property
     def busy(self) -> bool:
-        """Whether somebody still works, or will, who is not of the fleet."""
         here = [str(number) for number, process in self._here.items() if process.poll() != 0]
         if not here:
             return False

@@ -1,4 +1,4 @@
-"""The ground of a round: a repository on a small disk, a database, its tasks, and a look at them that asks nobody."""
+"""A repository on a small disk, a database and its tasks, read without the product."""
 
 import os
 import sqlite3
@@ -108,7 +108,6 @@ class Ground:
 
     @contextmanager
     def watching(self) -> Iterator[Callable[[], Seen | None]]:
-        """A look at the database that goes past Genba; None while nobody answers."""
         asked = Asked(self.address or str(self.file))
         try:
             yield asked.seen
@@ -117,7 +116,6 @@ class Ground:
 
 
 def external_agent_of(part: Part) -> str:
-    """Who works on a task that is kept for somebody who comes by itself; empty for all others."""
     return f"external agent-{part.number}" if part.kind is Kind.ASKING and part.variant % 2 else ""
 
 

@@ -37,7 +37,6 @@ _SUMS = (
 
 
 def recovery(seconds: Iterable[float]) -> dict[str, Any]:
-    """How long it took until somebody went on, each time and as a rule."""
     each = sorted(round(one, 3) for one in seconds)
     return {
         "times": len(each),
@@ -102,14 +101,10 @@ def measured() -> Measured:
 
 
 class OtherCodeError(Exception):
-    """The product or the player was changed while it was played: nobody can say what was measured."""
+    """The product or the player was changed while it was played: the measured code is unknown."""
 
 
 def keep(found: dict[str, Any], command: str, of: Measured, add: bool = False, folder: Path = ledgers.FOLDER) -> None:
-    """Write the ledger of the rounds, and the page anew: in the place of the last one, or `add` to it.
-
-    What another state of the product came to is not added to.
-    """
     source = of.source
     if _source() != source:
         raise OtherCodeError

@@ -25,7 +25,6 @@ class Kind(StrEnum):
     LYING = "lying"
     """Says that it is done and never is: no commit, a red goal, or a goal it has changed."""
     SORRY = "sorry"
-    """Says done with red work first, and mends it when it is shown what is missing."""
     CONFLICTING = "conflicting"
     """Writes where another one writes, and settles the conflict when it is shown to it."""
     CLASHING = "clashing"

@@ -37,9 +37,7 @@ PATIENCE = 60.0
 _LOOKS = 0.05
 _REST = 0.5
 _MOST_RETURNS = 12
-"""How often somebody types `genba work` again after it ended with something left to do."""
 _MOST_HITS = 2
-"""How often the agent of one task is killed, or whoever holds it: its patience has an end, and that end is right."""
 
 _OF_THE_FLEET = re.compile(r"worktrees/genba-(\d+)-|refs/heads/genba/(\d+)-")
 """What is not the user's, and the task that it belongs to."""
@@ -58,14 +56,11 @@ class Played(msgspec.Struct, kw_only=True):
     happened: dict[str, int] = {}
     missed: dict[str, int] = {}
     recovered: list[float] = []
-    """Seconds from the death of whoever worked alone to the first event by whoever came next."""
     seconds: float = 0.0
     returns: int = 0
     """How often the fleet had ended by itself with something left, and was started again."""
     approved: int = 0
-    """How often a person was asked, and said that it may go on."""
     died_at: list[str] = []
-    """The boundaries at which somebody died."""
     problems: list[str] = []
     """What went wrong already while it was played."""
 
@@ -158,7 +153,7 @@ class Round:
         words = [str(GENBA), "work", "--until-empty", "--workers", str(self.each)]
         if boundary:
             words = [sys.executable, "-m", "tests.chaos.mortal", boundary, str(self.each)]
-        self.missed[Kind.BOUNDARY] += bool(worker.boundary)  # whoever was to die there did not come that far
+        self.missed[Kind.BOUNDARY] += bool(worker.boundary)
         worker.boundary = boundary
         environment = {**ordinary_environment(), **self.ground.environment}
         if worker.name:
@@ -169,7 +164,6 @@ class Round:
             )
 
     def _look_after(self) -> None:
-        """Whoever is gone is started again, as a person or a service manager would."""
         for worker in self.workers:
             code = worker.process.poll() if worker.process is not None else 0
             if code is None or (worker.rests and time.monotonic() < worker.rests):
@@ -211,7 +205,6 @@ class Round:
             raise RuntimeError(f"genba work ends again and again: {output}")
 
     def _decide(self) -> None:
-        """A lock of the user's own was in the way of the fleet, and is gone now: whoever is asked about it says so."""
         asked = Asked(self.ground.address or str(self.ground.file))
         found = asked.rows(_ASKED) or []
         asked.close()
@@ -228,10 +221,9 @@ class Round:
             self.played.problems.append(f"genba {' '.join(words)} ended with {done.returncode}: {done.stderr}")
 
     def _stop(self) -> None:
-        """Everything has its end: whoever still works finds that out."""
         for worker in self.workers:
             code = self._ended(worker)
-            while code == -signal.SIGKILL and worker.boundary:  # at the very last: whoever comes next puts things right
+            while code == -signal.SIGKILL and worker.boundary:
                 self._died_at_boundary(worker)
                 self._start(worker)
                 code = self._ended(worker)
@@ -421,13 +413,12 @@ class Round:
         self._tell(trouble.kind, f"{self.locks[chosen]} was left behind")
 
     def _look_after_locks(self) -> None:
-        """Whoever is told of a lock takes it away, as a person does who reads what the fleet says."""
         for lock, name in list(self.locks.items()):
             if not lock.exists():
                 self.played.story.append(f"{self._at()} {name} was taken away by the fleet")
                 del self.locks[lock]
                 continue
-            logs = self.external_agents.logs  # the fleet takes away what is its own, but not where somebody else works
+            logs = self.external_agents.logs
             if not _OF_THE_FLEET.search(name):
                 logs = [worker.log for worker in self.workers] + logs
             if any(str(lock) in log.read_text("utf-8", "replace") for log in logs if log.exists()):
@@ -446,7 +437,6 @@ class Round:
         self.threads.append(thread)
 
     def _died(self) -> None:
-        """Whoever worked alone is gone: what it wrote before does not count for the one who comes next."""
         seen = self.look() if len(self.workers) == 1 else None
         if seen is not None:
             self.dead_at = (self.dead_at[0] if self.dead_at is not None else time.monotonic(), seen.own)
@@ -465,7 +455,6 @@ class Round:
 
 
 def unforeseen(home: Path) -> list[str]:
-    """What the fleet and the server have said that nobody foresaw. A trouble that happens is told in words."""
     found = []
     for log in [*sorted(home.glob("work*.log")), home / "mcp.log"]:
         for line in log.read_text("utf-8", "replace").splitlines() if log.exists() else ():

@@ -128,8 +128,6 @@ def _keep(home: Path, order: Order, kept: Path, played: Played, findings: list[s
 
 
 class Handed(Clock):
-    """A clock that somebody else has made and nobody else turns. This process lives by it too."""
-
     def __init__(self, path: Path) -> None:
         self.path = path
         with path.open("r+b") as file:

@@ -18,7 +18,6 @@ from tests.preloaded import ordinary_environment
 
 TASKS = 14
 CERTAIN = {Kind.WORKER, Kind.DATABASE, Kind.DISK}
-"""What hits somebody whenever it comes."""
 SEEDS = {"sqlite": (206, 464), "postgres": (154, 574)}
 """Together they have everything in store but a clock that jumps, each early enough to happen."""
 

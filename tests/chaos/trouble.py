@@ -27,7 +27,6 @@ class Kind(StrEnum):
     """The MCP server that those ask who came by themselves."""
     EVERYBODY = "everybody"
     DATABASE = "database"
-    """PostgreSQL: every connection is cut. SQLite: somebody else writes for a while."""
     DISK = "disk"
     """There is no room left, for a moment."""
     CLOCK = "clock"
@@ -56,7 +55,6 @@ SHARES = {
     Kind.EVERYBODY: 1, Kind.DATABASE: 3, Kind.DISK: 2, Kind.LOCK: 3,
 }  # fmt: skip
 CLOCK_ROUNDS = 10
-"""One round of so many has a clock that jumps: whoever lives by it cannot be forked, and takes long to start."""
 _LONGEST_JITTER = 0.15
 _HOURS = (-30.0, -3.0, -0.2, 0.2, 3.0, 30.0)
 
@@ -72,7 +70,6 @@ VERBS = {
 
 
 def boundaries() -> list[str]:
-    """Every boundary at which somebody may die: before, in and after each step, and around what is written down."""
     steps = [
         f"{place}:{nth}:{when}"
         for place, most in PLACES.items()
@@ -114,7 +111,6 @@ class Troubles(msgspec.Struct, frozen=True):
     """Everything that happens in a round."""
 
     first: str
-    """The boundary at which whoever works first dies."""
     clock: bool
     """Whether everybody lives by a clock that can be turned."""
     those: tuple[Trouble, ...]

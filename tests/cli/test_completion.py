@@ -1,5 +1,3 @@
-"""Shell completion: the scripts, and what a shell is told when somebody presses the tab key."""
-
 import shutil
 import subprocess
 from pathlib import Path

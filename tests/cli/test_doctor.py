@@ -1,5 +1,3 @@
-"""The ground that a project stands on, as `genba doctor` sees it: disk, identity, and goals that nobody could check."""
-
 import os
 from pathlib import Path
 

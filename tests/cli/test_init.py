@@ -98,7 +98,6 @@ def test_tests_that_cannot_be_run_here_stay_a_goal_so_that_nothing_is_done(proje
 
 @pytest.mark.parametrize("sandbox", ["worktree", "bubblewrap"])
 def test_what_was_proposed_holds_on_the_base(project: Project, sandbox: str) -> None:
-    """The path of a newcomer: whatever init writes, `genba verify` can check at once, behind walls too."""
     if sandbox == "bubblewrap":
         needs_bubblewrap()
     project.write("tests/__init__.py", "")

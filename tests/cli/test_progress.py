@@ -1,5 +1,3 @@
-"""Something moves while long work goes on, at a terminal; where nobody watches there are no pictures."""
-
 import io
 import os
 import pty

@@ -4,7 +4,7 @@ What is installed stands in the lock beside this file. It needs node with npm, a
 machine has none. Where something cannot be installed it says so on stderr and goes on, since the tests say for
 themselves what was not run; with GENBA_REQUIRE_CLIS=1 it fails.
 """
-# ruff: noqa: T201  (it speaks to whoever called make)
+# ruff: noqa: T201  (it prints for make)
 
 import fcntl
 import hashlib

@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def empty() -> None:
-    """Asked for by whoever is about the making of tables: then its database has none."""
+    """For tests of migrations: their database has no tables."""
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -43,8 +43,6 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 class Executor:
-    """A process that carries out workflows, and what it has said so far."""
-
     def __init__(self, name: str, folder: Path, process: subprocess.Popen[bytes]) -> None:
         self.name = name
         self.process = process

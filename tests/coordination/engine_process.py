@@ -27,7 +27,6 @@ class Payload(msgspec.Struct):
     name: str
     steps: tuple[str, ...] = ("first", "second", "third")
     hold: str = ""
-    """The step that waits until it is told to go on."""
     die_in: str = ""
     """The step that kills the process, each time."""
     die_after: str = ""

@@ -131,7 +131,6 @@ class QueueFloor:
         self.news: list[QueueEvent] = []
         self.verified: list[tuple[int, str]] = []
         self.meanwhile: list[Callable[[], object]] = []
-        """What happens while somebody verifies, one after the other."""
         self.machinery_breaks: set[int] = set()
         self.turns = 0
 

@@ -122,7 +122,6 @@ def test_the_engine_writes_inputs_results_and_errors_as_json() -> None:
 
 
 def test_a_write_that_failed_is_never_written_down_as_what_came_of_a_step() -> None:
-    """DBOS tries to: what has happened would be told as failed for ever."""
     failed = OperationalError("INSERT", {}, Exception("database or disk is full"))
 
     with pytest.raises(OperationalError):

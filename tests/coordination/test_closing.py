@@ -1,5 +1,3 @@
-"""The closure of what has landed: trouble of the machine is nobody's failure, and what is done stays done."""
-
 import asyncio
 import errno
 from pathlib import Path

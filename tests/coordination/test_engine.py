@@ -1,5 +1,3 @@
-"""The engine, as whoever opens it sees it: on a file and on a server alike."""
-
 import asyncio
 import errno
 import os

@@ -57,7 +57,7 @@ async def test_what_is_green_alone_and_red_after_the_merge_of_another_goes_back_
 ) -> None:
     floor.entry(1, {**number(1), "sum.txt": "1\n"})
     floor.entry(2, {"sum.txt": "0\n", **number(2, 0), "doc.txt": "x\n"})
-    floor.entry(3, number(3, 5))  # alone it is red too; its own verification would have said so
+    floor.entry(3, number(3, 5))  # alone it is red too; its own verification would have shown it
     before = floor.project.git("rev-parse", "main")
 
     report = await floor.run()
@@ -185,7 +185,6 @@ async def test_a_file_in_the_way_of_one_merge_delays_no_other(floor: QueueFloor,
 
 @pytest.mark.parametrize("history", list(MergeHistory))
 async def test_an_unrecorded_merge_is_recognised_by_its_own_commit(floor: QueueFloor, history: MergeHistory) -> None:
-    """It may be queued once more, since whoever landed it lost the database before it could say so."""
     for task in range(1, 4):
         floor.entry(task, {f"{task}.txt": f"{task}\n"})
     await floor.run(history=history)
@@ -199,7 +198,6 @@ async def test_an_unrecorded_merge_is_recognised_by_its_own_commit(floor: QueueF
 
 
 async def test_work_merged_elsewhere_meanwhile_is_not_sent_back(floor: QueueFloor) -> None:
-    """As one does that was held for dead, and was quicker than whoever took its turn."""
     entry = floor.entry(1, {**number(1), "one.txt": "1\n"})  # red: the sum is wrong
     floor.meanwhile = [lambda: floor.project.git("merge", "-q", "--no-ff", "-m", "Merge it", entry.branch)]
 

@@ -64,7 +64,6 @@ def _check(floor: QueueFloor, history: MergeHistory) -> None:
 
 
 async def _boundaries(floor: QueueFloor, history: MergeHistory, batch: int) -> int:
-    """How many boundaries a turn has that nobody kills."""
     steps = Remembered()
     assert not await _dies(floor, history, steps, batch)
     _check(floor, history)

@@ -1,5 +1,3 @@
-"""Who is next: priority, then first come first served, and nobody waits for ever."""
-
 from hypothesis import given
 from hypothesis import strategies as st
 

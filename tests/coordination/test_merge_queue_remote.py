@@ -1,5 +1,3 @@
-"""Hosts that share a remote: what is there counts, whoever pushes second stacks again, and branches here follow."""
-
 import asyncio
 import subprocess
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""What a session that plans is told, and what becomes of its plan on the blackboard."""
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

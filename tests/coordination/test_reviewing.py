@@ -1,5 +1,3 @@
-"""What a session that reviews is told, what becomes of its verdict, and what is handed over to the next attempt."""
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""What somebody who watches is told in the end."""
-
 from pathlib import Path
 
 from genba.blackboard.fleet.fleet_board import FleetBoard

@@ -47,7 +47,6 @@ class Liar(Agent):
     green: bool = False
     """Whether the test command itself is content: who trusts an exit code is fooled."""
     moves_main: bool = False
-    """Whether the agent moves the branch of the user: without walls that cannot be prevented."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The part of `docs/lying-agents.md` that is made from the corpus. `python -m tests.corpus.page` writes it anew."""
+"""The part of `docs/lying-agents.md` that is made from the corpus. `python -m tests.corpus.page` writes it again."""
 
 from pathlib import Path
 

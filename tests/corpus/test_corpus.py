@@ -37,7 +37,6 @@ def _evidence(found: Verification) -> str:
 
 
 def _said(project: Project) -> str:
-    """What the agent itself said, when something went wrong in the corpus."""
     return "\n".join(str(event) for event in project.events() if event["event"] in ("reply_received", "agent_failed"))
 
 

@@ -13,7 +13,6 @@ MakePost = Callable[[], Awaitable[Post]]
 
 @pytest.fixture
 async def posts(project: Project) -> AsyncIterator[MakePost]:
-    """Makes runs of the agent `worker`; each with a nursery of its own, until the test ends."""
     async with AsyncExitStack() as stack:
         stack.enter_context(cleared(project))
 

@@ -45,7 +45,6 @@ class Post:
     fork_server: ForkServerClient
     events: list[Event] = field(default_factory=list)
     lines: list[tuple[str, str]] = field(default_factory=list)
-    """What was heard."""
 
     @property
     def run(self) -> str:
@@ -113,7 +112,6 @@ class Post:
         return [line for stream, text in self.lines if stream == "stdout" for line in text.split("\n")]
 
     def supervisor(self, number: int = 1) -> int:
-        """Who holds the question; nobody is no number."""
         holder = self.question(number).holder()
         return holder.process if holder is not None else 0
 
@@ -122,7 +120,6 @@ class Post:
 
 
 async def posted(root: Path, agent: str = "worker", memory: Memory | None = None) -> Post:
-    """A run that has its working tree and has told its beginning; with a memory, one that another process has begun."""
     layout = await RepositoryLayout.find(root)
     context = ProjectContext(layout, load_project(layout.top))
     run = memory.run if memory is not None else new_run_id(agent)

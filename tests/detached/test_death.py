@@ -1,5 +1,3 @@
-"""Whoever dies, the agent is neither lost nor doubled, and nothing is left running that nobody holds."""
-
 import asyncio
 import os
 import signal
@@ -32,13 +30,11 @@ def go(post: Post) -> None:
 
 
 def all_told(post: Post) -> bool:
-    """Whether the worker has noted that it told everything."""
     newest = post.question().newest()
     return newest is not None and int(newest.offset.read_text() or "0") == newest.output.stat().st_size
 
 
 def a_word() -> str:
-    """A number of seconds that nobody else sleeps."""
     return f"8{os.getpid()}.{os.urandom(3).hex()}".translate(str.maketrans("abcdef", "123456"))
 
 

@@ -17,9 +17,7 @@ class DeskRoom(Protocol):
     desk: WorkVerifier
     fleet: FleetBoard
 
-    async def connected(self) -> AgentConnection:
-        """An instance that Genba started, with a task of its own that nobody has worked on."""
-        ...
+    async def connected(self) -> AgentConnection: ...
 
     async def step(self, connection: AgentConnection) -> int:
         """A step of the plan of that task, with a goal of its own."""

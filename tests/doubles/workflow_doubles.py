@@ -1,4 +1,4 @@
-"""Doubles for the state-driven workflow: a desk that judges by a script, and time that passes when somebody waits."""
+"""Doubles for the state-driven workflow: a verifier that follows a script, and time that passes only in waits."""
 
 import asyncio
 from collections import defaultdict
@@ -20,8 +20,6 @@ _GENBA = Actor(ActorKind.ORCHESTRATOR, "genba")
 
 
 class ManualTimes:
-    """Time that passes only when somebody waits, or says so."""
-
     def __init__(self) -> None:
         self.time = 1_000_000.0
         self.slept: list[float] = []
@@ -44,7 +42,6 @@ class ManualTimes:
         self.time += seconds
 
     def set_clock(self, seconds: float) -> None:
-        """Somebody sets the clock on the wall, forward or back. No time goes by."""
         self._began += timedelta(seconds=seconds)
 
 

@@ -1,4 +1,4 @@
-"""Real servers and clients around a gate: somebody inside the walls, and somebody far away."""
+"""Real servers and clients around an egress port: one in the sandbox, one outside."""
 
 import asyncio
 import contextlib
@@ -110,8 +110,6 @@ class Answer:
 
 
 class Client:
-    """Somebody inside the walls, who may send whatever bytes it likes."""
-
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
         self.writer = writer
@@ -179,8 +177,6 @@ class Client:
 
 
 class Diary:
-    """What a gate told."""
-
     def __init__(self) -> None:
         self.events: list[EgressEvent] = []
 

@@ -1,5 +1,3 @@
-"""The broker: the key goes to the one upstream, and to nobody else."""
-
 import asyncio
 import contextlib
 import hashlib

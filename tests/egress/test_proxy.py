@@ -1,5 +1,3 @@
-"""The allow-list proxy: who is reached, who is not, and that it is told."""
-
 import asyncio
 import contextlib
 import ipaddress

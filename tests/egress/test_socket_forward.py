@@ -1,5 +1,3 @@
-"""The forward to a Unix socket: to whoever serves just then."""
-
 import asyncio
 import contextlib
 import tempfile

@@ -8,7 +8,6 @@ import pytest
 
 @pytest.fixture(scope="session")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A repository in which nothing happened yet. It is copied, and nobody works in it."""
     root = tmp_path_factory.mktemp("bare") / "repository"
     subprocess.run(["git", "init", "-q", "-b", "main", "--template=", str(root)], check=True)
     return root

@@ -1,4 +1,4 @@
-"""Issues that nobody has begun, that somebody works on, and that wait for a review."""
+"""Issues that are open, in work, and in review."""
 
 from genba.domain.facilitation import IssueState
 from genba.domain.tracker.remote import PullRequestState, ReviewVerdict
@@ -10,7 +10,7 @@ MERGED, CLOSED = PullRequestState.MERGED, PullRequestState.CLOSED
 TRAILERS = "Add login\n\nIssue: 12\nAgent: iterator\nSession: iterator-12-1\n"
 NOTHING = "no commit, no branch, no pull request, no session"
 
-# ── nobody has begun ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── open ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @history(INCOMPLETE, NOTHING)
@@ -204,7 +204,7 @@ def dependency_was_dropped(story: Story) -> None:
     story.issue(9, state="closed", state_reason="not_planned")
 
 
-# ── somebody works on it ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── in work ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @history(IN_PROGRESS, "12-login has 2 commits that are not on the base")

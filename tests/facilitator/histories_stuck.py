@@ -1,4 +1,4 @@
-"""Issues that something stands in the way of, and issues of which nobody can say how they stand."""
+"""Blocked issues, and issues with an unknown status."""
 
 from genba.domain.facilitation import IssueState
 from genba.domain.tracker.remote import PullRequestState

@@ -28,8 +28,6 @@ HEADS = "refs/heads/"
 
 
 class History:
-    """A repository that git writes as it is told, commit by commit, at an hour each."""
-
     def __init__(self, root: Path, template: Path) -> None:
         self.root = root
         shutil.copytree(template, root)

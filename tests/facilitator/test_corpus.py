@@ -17,7 +17,6 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "issue-states.md"
 NOW = "2026-01-08T08:00:00.000000Z"
 _JAPANESE = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 _OF_PEOPLE = {"the licence is not bought", "src/login.py is changed by two", "three attempts failed"}
-"""Words that somebody wrote: a comment shows them as they are."""
 
 
 @pytest.mark.parametrize("labelled", CORPUS, ids=lambda each: each.tell.__name__)

@@ -1,5 +1,3 @@
-"""Whoever is killed while it speaks leaves the rest to the next look: nothing is said twice, nothing is left out."""
-
 import sqlite3
 import subprocess
 from contextlib import closing
@@ -23,7 +21,6 @@ def connected(project: Project) -> sqlite3.Connection:
 
 
 def is_writing(project: Project) -> bool:
-    """Whether somebody is in the middle of a transaction that writes."""
     with closing(connected(project)) as board:
         try:
             board.execute("BEGIN IMMEDIATE")

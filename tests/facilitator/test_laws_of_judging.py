@@ -153,7 +153,6 @@ def shuffled(facts: IssueFacts, how: Any) -> IssueFacts:
 
 
 def without_doubles(facts: IssueFacts) -> IssueFacts:
-    """No two things of the same name that are not the same: nobody could tell which of them is true."""
     keys = {"commits": "sha", "branches": "name", "pull_requests": "number", "sessions": "run"}
     changed = {
         name: tuple({getattr(each, key): each for each in getattr(facts, name)}.values()) for name, key in keys.items()

@@ -30,8 +30,6 @@ LABELS = ("blocked", "wip", "done", "enhancement")
 
 
 class NeverLooked(FieldBoard):
-    """The blackboard for somebody who has said things, and remembers nothing else. Nothing is kept."""
-
     def before(self) -> tuple[dict[str, str], frozenset[str]]:
         return {}, super().before()[1]
 

@@ -21,7 +21,6 @@ def proposed(
 
 
 def after(found: tuple[FacilitateAction, ...], states: dict[int, IssueAssessment]) -> dict[int, Posted]:
-    """What is remembered once all of it was said."""
     return {
         each.issue: Posted(digest=digest_of(each.body), state=str(states[each.issue].state))
         for each in found

@@ -1,5 +1,3 @@
-"""Work that nobody will finish by itself is found, named, and has its command."""
-
 from typing import Any
 
 import pytest

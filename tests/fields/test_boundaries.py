@@ -8,7 +8,6 @@ from tests.project import Project, says
 
 
 def asking_its_environment(project: Project, **runner: Any) -> str:
-    """What a command is told of its boundaries, by environment and by placeholder."""
     line = 'echo "$GENBA_PERMISSION_MODE|$GENBA_ALLOWED_TOOLS|"{permission_mode}"|"{allowed_tools} > told.txt'
     project.agent(adapter={"type": "custom", "command": line, "commit": True}, **runner)
     project.run("worker", "--i-accept-the-risk")

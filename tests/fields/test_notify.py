@@ -1,5 +1,3 @@
-"""notify of .genba/config.yaml: who is told when something waits for a person."""
-
 import hashlib
 import hmac
 from collections.abc import Iterator

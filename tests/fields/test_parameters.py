@@ -10,7 +10,6 @@ from tests.project import Project
 
 
 def declare(project: Project, heard: str = "", **parameters: dict[str, Any]) -> None:
-    """An agent with these parameters, whose prompt says what it heard."""
     output = " ".join(f"{name}=<{{uv-{name}}}>" for name in parameters)
     project.agent(
         parameters=parameters,

@@ -497,7 +497,6 @@ def test_an_unknown_validator_is_refused(project: Project) -> None:
 
 
 def checked(project: Project, check: dict[str, Any], *turns: dict[str, Any]) -> list[str]:
-    """What the check said at each iteration, until it held or the script ended; empty when it held."""
     project.agent(
         completion=STEP_MACHINE,
         steps={"work": {**LAST, "completionConditions": requires("check"), "onFailure": {"maxAttempts": 9}}},

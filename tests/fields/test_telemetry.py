@@ -1,5 +1,3 @@
-"""telemetry of .genba/config.yaml: what is told to an OpenTelemetry collector."""
-
 from collections.abc import Iterator
 
 import pytest

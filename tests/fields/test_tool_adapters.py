@@ -24,7 +24,6 @@ OWN_KEYS = (
     *("OPENAI_API_KEY", "CODEX_API_KEY", "OPENAI_BASE_URL"),
     *("GEMINI_API_KEY", "GOOGLE_API_KEY", "OPENROUTER_API_KEY"),
 )
-"""Of whoever runs the tests: the tools of these tests hold none of them."""
 PROGRAM = Path(__file__).with_name("any_tool.py")
 WHERE = "http://127.0.0.1:9"
 PROVIDER = {"url": f"{WHERE}/own", "keyEnv": "FIELD_KEY", "urlEnv": "FIELD_URL"}

@@ -1,7 +1,7 @@
 """An agent that asks what is next and does it, with nothing but what every Python has.
 
 It is copied into the repository of a test and started there as any command is. `CONDUCT` is a JSON object of what it
-does otherwise than told; what it sees it prints, so that it stands in the journal.
+does otherwise than asked; it prints what it sees into the journal.
 """
 
 from __future__ import annotations
@@ -76,7 +76,6 @@ class Asker:
         self.token = connected["session_token"]
 
     def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """What a tool answers; a refusal is told, and comes back as it is."""
         if tool != "authenticate":
             arguments["session_token"] = self.token
         done = self.post({"method": "tools/call", "params": {"name": tool, "arguments": arguments}})
@@ -86,7 +85,6 @@ class Asker:
         return found
 
     def post(self, body: dict[str, Any]) -> dict[str, Any]:
-        """One request; while nobody answers, once more."""
         self.number += 1
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:

@@ -1,4 +1,4 @@
-"""An agent that asks, and kills somebody at one of its calls: the worker that serves it, its supervisor, or itself.
+"""An agent that asks, and kills a process at one of its calls: the worker that serves it, its supervisor, or itself.
 
 It stands beside `asker.py` in the repository of a test, in the same folders as here. `DEATH` is a JSON object: `call`
 is the one at which it happens, counted from 1, and `when` is before it is made, or when it was answered (`after`), or
@@ -31,7 +31,7 @@ class Doomed(Asker):
         self.waits = False
 
     def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        if self.waits and tool == "get_next_action":  # nobody knows how often it is told to wait, so that none counts
+        if self.waits and tool == "get_next_action":  # the number of waits varies
             return self.answered(super().call(tool, **arguments))
         self.calls += 1
         with (self.home / "calls.txt").open("a", encoding="utf-8") as file:
@@ -48,7 +48,6 @@ class Doomed(Asker):
         return found
 
     def reach(self, when: str) -> bool:
-        """Whether somebody was killed here."""
         if (self.calls, when) != (self.death.get("call"), self.death.get("when")):
             return False
         try:

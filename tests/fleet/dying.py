@@ -1,7 +1,7 @@
-"""`genba work --until-empty` that dies where it is told: `python -m tests.fleet.dying BOUNDARY [RECORD]`.
+"""`genba work --until-empty` that dies at a boundary: `python -m tests.fleet.dying BOUNDARY [RECORD]`.
 
 A boundary is `PLACE:NAME:NTH:WHEN`. Places are the steps of a `part` and of a `turn` of the merge queue, the verbs of
-the `board`, and the `engine`. `before` is before it began; `inside` is when its work was done and nobody remembers it;
+the `board`, and the `engine`. `before` is before it began; `inside` is when its work is done and not recorded;
 `after` is when it is remembered. Whatever is passed is written to the record, one line each.
 
 It is the fleet of the product, with ears at its doors: nothing of it is changed.
@@ -37,8 +37,6 @@ VERBS = (
 
 
 class Fate:
-    """Counts what is passed, and ends this process where it was told to."""
-
     def __init__(self, boundary: str, record: Path | None) -> None:
         self.boundary = boundary
         self.record = record

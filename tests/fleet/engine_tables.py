@@ -1,6 +1,6 @@
 """The tables of the engine, beside those of a blackboard: `python -m tests.fleet.engine_tables ADDRESS`.
 
-A process of its own, since whoever needs a copy of them need not load the engine.
+A process of its own, so that others need not load the engine.
 """
 
 import sys

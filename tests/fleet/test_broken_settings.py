@@ -1,5 +1,3 @@
-"""A slip in `.genba/config.yaml`: whoever looks, and whoever stops what runs, is not kept from it."""
-
 import pytest
 
 from genba.domain.tasks.task import TaskStatus

@@ -1,5 +1,3 @@
-"""Whoever holds an agent, watches it or gives birth to it is killed while it works: it is neither lost nor doubled."""
-
 import signal
 import subprocess
 

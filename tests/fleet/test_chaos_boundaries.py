@@ -1,8 +1,3 @@
-"""Killed at every boundary: in and after each durable step, and between what is written and what is enqueued.
-
-Whoever works next ends it as if nothing had happened: no agent is asked again, and nothing lands twice.
-"""
-
 from pathlib import Path
 
 import pytest

@@ -25,7 +25,6 @@ case "$GENBA_RUN: $* " in
 esac
 exec {git} "$@"
 """
-"""A git that kills whoever called it, once, at one command. Agents are spared."""
 
 
 @pytest.mark.parametrize("when", ["before", "after", "during"])

@@ -1,5 +1,3 @@
-"""Killed while somebody reviews or plans: every verdict is given once, and every part of a plan is made once."""
-
 from collections import Counter
 from typing import Any
 

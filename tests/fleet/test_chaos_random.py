@@ -23,14 +23,11 @@ VICTIMS = ("worker", "worker", "worker", "agent", "supervisor", "nursery", "ever
 LONG_LIVED = ("worker", "nursery", "everybody")
 _EVENTS = Statement("SELECT count(*) FROM events")
 _ALL_EVENTS = 26
-"""As many as stand on the blackboard when two tasks are done and nobody was killed."""
 _LONGEST_JITTER, _SHORT_JITTER = 0.3, 0.1
 _PATIENCE = 120.0
 
 
 class Round:
-    """One to three deaths, and somebody who works again after each of them."""
-
     def __init__(self, chaos: Chaos, seed: int) -> None:
         self.chaos = chaos
         self.chance = random.Random(seed)

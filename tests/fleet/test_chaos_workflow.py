@@ -32,7 +32,6 @@ WORKER = (
     *("update_task_status", NEXT) * 2,
     *("report_completed", NEXT),
 )
-"""What a worker calls that nobody disturbs."""
 MANAGER = (
     *("authenticate", NEXT, "get_my_task", NEXT, "create_tasks_batch", NEXT, "list_workers"),
     *("assign_task", "assign_task", NEXT),
@@ -91,7 +90,6 @@ class Flow(Chaos):
         self.yard.project.write(f".agent/{name}/prompts/system.md", "You write files, one after the other.\n")
 
     def start(self) -> "subprocess.Popen[bytes]":
-        """Somebody works, and the agents know who."""
         process = self.yard.start("--until-empty", "--json", "--workers", "3")
         result = self.home / "worker.pid.new"
         result.write_text(str(process.pid), "utf-8")
@@ -99,7 +97,6 @@ class Flow(Chaos):
         return process
 
     def die_and_go_on(self, lives: int = 1) -> None:
-        """Somebody works and is killed, and somebody else works to the end: the agent notices nothing."""
         assert self.start().wait(2 * SOON) == -signal.SIGKILL, self.yard.log()
         self.check_sane()
         assert summary(self.yard.work("--workers", "3"))["ended"] == "empty"
@@ -117,7 +114,6 @@ class Flow(Chaos):
         return (self.home / "died").exists()
 
     def check_flow(self, lives: int = 1) -> None:
-        """In the end: one plan, each of its parts once, one merge, and nobody is left."""
         yard = self.yard
         assert set(yard.statuses().values()) == {TaskStatus.DONE}, yard.statuses()
         with yard.board() as board:
@@ -176,7 +172,6 @@ def held(steps: tuple[str, ...]) -> list[tuple[str, Death]]:
 
 
 def has_result(steps: tuple[str, ...], death: Death) -> bool:
-    """Whether the agent had said all that it had to say."""
     return death[0] > steps.index("report_completed") + (death[1] == "before")
 
 
@@ -229,8 +224,6 @@ def test_a_claim_is_verified_once_more_when_the_one_who_verified_it_is_killed(sm
 
 
 class Guest(Asker):
-    """Somebody's own agent, whose server is killed at each of its calls, and started again."""
-
     def __init__(self, yard: Yard, when: str) -> None:
         self.yard = yard
         self.when = when

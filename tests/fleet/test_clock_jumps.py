@@ -1,8 +1,3 @@
-"""The clock on the wall is set while a fleet is at work: by somebody, by the network, by a machine that slept.
-
-What counts is how much time went by. Nobody is taken for dead, suspended or kept waiting because of what a clock shows.
-"""
-
 import http.client
 import json
 from pathlib import Path
@@ -138,8 +133,6 @@ def test_a_target_that_was_in_the_way_is_tried_again_by_a_clock_that_was_set_bac
 
 
 class Guest:
-    """Somebody's own agent that came over HTTP."""
-
     def __init__(self, yard: Yard, address: str) -> None:
         self.place = urlsplit(address)
         words = yard.genba("agent", "register", "visitor").out.split()

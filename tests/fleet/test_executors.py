@@ -71,7 +71,6 @@ def _stopped(yard: Yard, executor: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _out_of_reach(yard: Yard) -> Iterator[None]:
-    """Nobody gets to the server, and whoever was there is thrown out."""
     host = parse_qs(urlsplit(yard.address).query)["host"][0]
     socket = next(Path(host).glob(".s.PGSQL.[0-9]*[0-9]"))
     away = socket.with_name("away")

@@ -1,8 +1,3 @@
-"""A hundred workers on a machine with few cores: every task once, and nobody is told that something is locked.
-
-The quick tier has twenty of them.
-"""
-
 import re
 import sqlite3
 from collections import Counter

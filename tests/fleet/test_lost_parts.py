@@ -1,5 +1,3 @@
-"""A part that nobody carries out any more does not hold its task: it is ended, told, and tried again."""
-
 import signal
 from functools import partial
 
@@ -49,7 +47,7 @@ def test_a_part_that_killed_its_process_again_and_again_is_given_up_and_its_task
     yard = small_yard
     marks = yard.project.root.parent / "marks"
     marks.mkdir()
-    # The first session waits for ever; whoever comes after it works.
+    # The first session waits for ever; the next one works.
     wait = f"if mkdir {marks}/first 2>/dev/null || [ ! -e {marks}/over ]; then sleep 600; fi"
     yard.set(attempts={"max": 3}, work={"grace_seconds": 600})
     yard.agent(script=f"{wait}; echo $GENBA_ISSUE > task-$GENBA_ISSUE.txt")

@@ -1,5 +1,3 @@
-"""What people tell a fleet: pause, resume, stop, ctrl-c. Nothing is lost, and nobody is left running."""
-
 import os
 import signal
 from pathlib import Path
@@ -14,7 +12,6 @@ from tests.project import until
 
 
 def slow(yard: Yard) -> str:
-    """An agent that works until somebody opens the gate."""
     gate = yard.project.root.parent / "gate"
     yard.agent(script=f"until [ -f {gate} ]; do sleep 0.02; done; echo $GENBA_ISSUE > task-$GENBA_ISSUE.txt")
     return str(gate)

@@ -1,5 +1,3 @@
-"""Decomposition: a planner proposes parts, somebody approves them, and their work comes home through the task."""
-
 from typing import Any
 
 import pytest

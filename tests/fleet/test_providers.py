@@ -10,7 +10,6 @@ ISSUE = {"issue": {"type": "number"}}
 
 
 def limited(yard: Yard, seconds: float) -> None:
-    """Agents of one provider; the one that works on task 1 is told to wait at first."""
     begun = f"echo $GENBA_ISSUE >> {yard.starts}"
     work = f"{begun}; echo $GENBA_ISSUE > task-$GENBA_ISSUE.txt; git add -A; git commit -qm work"
     done: dict[str, Any] = {"do": [{"run": work}], "reply": "done"}

@@ -1,5 +1,3 @@
-"""An agent that asks: its question waits for a person and holds nobody up; the answer goes to the same session."""
-
 from typing import Any
 
 from genba.domain.fleet.records import EscalationKind, WaitsFor

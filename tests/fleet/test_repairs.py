@@ -1,5 +1,3 @@
-"""What goes wrong beside the work itself: a fleet mends it, or says who can."""
-
 import signal
 import subprocess
 

@@ -22,7 +22,6 @@ WHOLE = {"custom_script": "grep -qx right whole.txt"}
 
 
 def asker(yard: Yard, name: str = "asker", hierarchy: str = "worker", kind: str = "worktree", **conduct: Any) -> None:
-    """An agent that asks, and what it does otherwise than told."""
     file = {
         "name": name,
         "description": "An agent that asks what is next",
@@ -51,7 +50,6 @@ def said(yard: Yard, run: str) -> list[str]:
 
 
 def told(yard: Yard, run: str) -> list[str]:
-    """The actions that an agent was told to do."""
     return [line.split()[1] for line in said(yard, run) if line.startswith("told ")]
 
 
@@ -215,7 +213,6 @@ def test_who_is_blocked_asks_a_person_and_goes_on_with_the_answer(small_yard: Ya
 
 @pytest.mark.parametrize("moment", ["create_subtasks", "execute_subtask", "report_completion"])
 def test_a_worker_that_is_killed_goes_on_without_a_doubled_subtask(small_yard: Yard, moment: str) -> None:
-    """The agent lives on, and asks whoever works next."""
     yard = small_yard
     go = yard.project.root.parent / "go"
     yard.settings["dod"] = [GOAL]

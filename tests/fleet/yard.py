@@ -23,8 +23,6 @@ STARTS = "starts.txt"
 
 
 class Yard:
-    """One project and everybody who works on it. Whoever is left in the end is killed."""
-
     def __init__(self, project: Project, address: str = "") -> None:
         self.project = project
         self.address = address

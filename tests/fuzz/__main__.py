@@ -2,7 +2,7 @@
 
     python -m tests.fuzz [--minutes 10] [--seed N] [--only NAME …] [--rounds N]
 
-A finding is told with its smallest input, its seed and the command that plays it again. The exit code is 1 then.
+A finding is reported with its smallest input, its seed and the command that plays it again. The exit code is 1 then.
 """
 
 import argparse
@@ -52,7 +52,7 @@ def main() -> int:
 def _round(target: Target, seed: int) -> set[str]:
     try:
         play(target, seed, 2 * target.share)
-    except Exception:  # noqa: BLE001  (whatever was found is told)
+    except Exception:  # noqa: BLE001  (whatever was found is reported)
         traceback.print_exc()
         _say(f"again: make fuzz SEED={seed} ONLY={target.name} ROUNDS=1")
         return {target.name}

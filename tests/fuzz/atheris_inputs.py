@@ -18,7 +18,7 @@ TOOLS = ("claude", "codex", "opencode")
 
 def seeds(name: str) -> list[bytes]:
     """What is valid, to begin with."""
-    from tests.fuzz import corpus  # as all that is watched: loaded by whoever watches
+    from tests.fuzz import corpus
 
     if name == "adapter-streams":
         return [

@@ -13,7 +13,6 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 HANGS_SECONDS = 120.0
-"""By the clock: whoever has not answered by then never will."""
 _CHECKS = [
     HealthCheck.too_slow,
     HealthCheck.data_too_large,

@@ -92,7 +92,6 @@ def words() -> tuple[str, ...]:
 
 @cache
 def transcripts(tool: str) -> tuple[tuple[Any, ...], ...]:
-    """What a tool really said, event by event."""
     return tuple(
         tuple(msgspec.json.decode(line) for line in path.read_bytes().splitlines() if line)
         for path in sorted((TRANSCRIPTS / tool).glob("*.jsonl"))

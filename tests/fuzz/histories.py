@@ -1,4 +1,4 @@
-"""Histories that nobody makes by hand: written object by object, so that git itself need not agree to them."""
+"""Histories that git does not make: written object by object, so that git itself need not agree to them."""
 
 import hashlib
 import os

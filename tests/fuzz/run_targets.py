@@ -35,7 +35,6 @@ SAID: dict[str, Any] = {
 
 @st.composite
 def answers(draw: st.DrawFn) -> list[tuple[bool, bytes, bool]]:
-    """Of each turn: whether it is told as structured output or in the text, what is said, whether the check holds."""
     return [
         (draw(st.booleans()), as_json(draw(spoilt(SAID)) if draw(st.integers(0, 3)) else SAID), draw(st.booleans()))
         for _ in range(draw(st.integers(1, MOST)))

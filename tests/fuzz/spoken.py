@@ -1,4 +1,4 @@
-"""A real `genba mcp` process to which anything can be said, and which must be there afterwards."""
+"""A real `genba mcp` process that gets any input, and must still run afterwards."""
 
 import contextlib
 import json
@@ -88,7 +88,6 @@ class Spoken:
 
 @contextlib.contextmanager
 def spoken(project: Project, **environment: str) -> Iterator[Spoken]:
-    """A process that ends by itself when nobody speaks to it any more, and has said nothing of a fault in it."""
     made = Spoken(project, **environment)
     try:
         yield made

@@ -78,7 +78,6 @@ def folder() -> Iterator[Path]:
 
 
 def tell(problems: tuple[Problem, ...]) -> None:
-    """What is told can be printed, and be sent as JSON."""
     assert problems
     assert len(problems) <= 1000
     for problem in problems:
@@ -273,7 +272,6 @@ def _exit(code: int, stderr: bytes) -> Exit:
 
 
 def failed(error: GenbaError) -> None:
-    """An error can be told, be kept, and names no time that a calendar does not have."""
     assert error.message
     if isinstance(error, RecoverableError) and error.retry_after is not None:
         assert error.retry_after <= LONGEST_WAIT
@@ -324,8 +322,6 @@ def _opencode(heard: OutputListener, _root: Path, resumed: bool) -> Reading:
 
 
 class WritesReply:
-    """Processes of which the one command writes what it is told to into the reply file, and says the rest."""
-
     def __init__(self, place: Path, given: tuple[bytes, bytes, int]) -> None:
         self.place = place
         self.given = given

@@ -1,5 +1,3 @@
-"""Connections that are cut, slow or silent: nobody else waits for them, and nothing of them is told as a fault."""
-
 import asyncio
 import contextlib
 import json

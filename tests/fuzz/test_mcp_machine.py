@@ -28,7 +28,6 @@ from tests.workflow.context import ORCHESTRATOR, House
 
 CLIENTS = ("worker", "manager", "reviewer", "external_agent", "gone", "nobody", "forger")
 STRANGERS = ("gone", "nobody", "forger")
-"""Who has left, who never came, and who shows what nobody gave them."""
 numbers = st.integers(1, 9) | st.sampled_from((0, -1, 2**53, 2**70))
 words = texts | st.sampled_from(("writer", "chief", "Cut it", "Glue it", "atomic", "k"))
 drafts = st.fixed_dictionaries(
@@ -63,8 +62,6 @@ FREE = (Tool.HELP,)
 
 
 class Clients(RuleBasedStateMachine):
-    """A project with a task for each of them, and one that is nobody's."""
-
     def __init__(self) -> None:
         super().__init__()
         self.runner = asyncio.Runner()
@@ -105,7 +102,6 @@ class Clients(RuleBasedStateMachine):
         self.seen = self._last_event()
 
     def _review(self) -> int:
-        """The task of judging what somebody has done."""
         context, number = self.context, self.context.task("To be judged")
         run = context.begin(number)
         context.board.record_verification(number, run, a_verification("c9"))
@@ -150,7 +146,6 @@ class Clients(RuleBasedStateMachine):
             await self._come_back(name)
 
     async def _come_back(self, name: str) -> None:
-        """Who has left is known no more; somebody else comes for the same task where it is free."""
         assert name not in STRANGERS
         self.tokens[name] = self.tokens["gone"]
 
@@ -187,5 +182,5 @@ class Clients(RuleBasedStateMachine):
 
 def test_no_sequence_of_calls_by_anybody_breaks_a_law() -> None:
     how = tried(3, 0.05)
-    phases = (Phase.generate,)  # to make what was found smaller takes minutes: it is told as it was found
+    phases = (Phase.generate,)  # to make what was found smaller takes minutes: it is reported as it was found
     run_state_machine_as_test(Clients, settings=settings(how, stateful_step_count=25, phases=phases))

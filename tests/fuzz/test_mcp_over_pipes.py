@@ -1,5 +1,3 @@
-"""Whatever is said to `genba mcp` on its standard input: an answer, never a fault, never a wait without an end."""
-
 import contextlib
 import json
 import os
@@ -154,10 +152,6 @@ def test_it_ends_when_its_reader_is_gone(project: Project) -> None:
 
 
 def _stop_reading(there: Spoken) -> None:
-    """A client that has died: its end of the pipe is gone, while somebody still holds the other one open.
-
-    Whoever waits for an answer right now still gets one, or as many as come before it awakes.
-    """
     assert there.process.stdout is not None
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, there.process.stdout.fileno())

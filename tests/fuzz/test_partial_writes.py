@@ -1,5 +1,3 @@
-"""Whoever dies while writing, or finds the disk full, leaves the old file or the new one, and never half of one."""
-
 import json
 import resource
 import signal
@@ -57,7 +55,6 @@ def _environment(project: Project) -> dict[str, str]:
 
 
 def _files(project: Project) -> dict[str, bytes]:
-    """What a user would see as a file of the project. Drafts have names of their own, and are nobody's."""
     found = {}
     for path in project.root.rglob("*"):
         parts = path.relative_to(project.root).parts
@@ -172,7 +169,6 @@ def test_a_link_in_the_place_of_a_draft_is_not_followed(
 
 
 def test_every_place_that_writes_a_file_is_known() -> None:
-    """Whoever adds a way to write must look here: does it write beside, and then move?"""
     source = Path(__file__).parents[2] / "src" / "genba"
     modules = [path for path in source.rglob("*.py") if "testing" not in path.parts]
     found = {path.relative_to(source).as_posix(): writes(path) for path in modules}
@@ -218,7 +214,7 @@ WRITERS = {
     "blackboard/database/connect.py": 1,  # the empty file of a new blackboard: SQLite does the rest
     "connections/agents/player.py": 4,  # the scripted agent itself: what it writes is its work
     "connections/detached/fork_server.py": 1,  # a log, appended to
-    "connections/detached/output_log.py": 2,  # what was heard, appended to; and a number of one width, written over
+    "connections/detached/output_log.py": 2,  # what was received, appended to; and a number of one width, written over
     "connections/detached/process_lock.py": 3,  # locks
     "connections/detached/fork_server_client.py": 1,  # a log, appended to
     "connections/detached/job_dir.py": 3,  # room that is reserved; what is read there is put in place by a move
@@ -235,7 +231,7 @@ WRITERS = {
     "connections/git/worktrees/templates.py": 2,  # in a cell that counts when its record is there
     "connections/git/private/views.py": 1,  # in a checkout that is thrown away
     "connections/git/repository/commit_writer.py": 2,  # an object, beside and then moved
-    "connections/journal/jsonl.py": 1,  # appended to; half a line is mended by who opens it again
+    "connections/journal/jsonl.py": 1,  # appended to; half a line is repaired when it is opened
     "connections/processes/ports.py": 1,  # a lock
     "connections/removal.py": 1,  # opened to be removed
     "connections/sandbox/containers/image.py": 2,  # an archive in a file without a name of ours; a lock
@@ -245,7 +241,7 @@ WRITERS = {
     "connections/secrets/gitleaks.py": 1,  # files that a scanner is shown, in a folder of its own
     "coordination/engine/executor_lock.py": 1,  # a lock
     "definitions/agent/scaffold.py": 1,  # in a folder that is moved into place
-    "entrypoints/cli/start/demo_agents.py": 1,  # the project of the demo, made anew each time
+    "entrypoints/cli/start/demo_agents.py": 1,  # the project of the demo, made again each time
     "entrypoints/cli/start/demo_command.py": 1,  # the same
     "entrypoints/cli/inspect/serve_command.py": 2,  # a page that a browser opens once, removed with its server
     "entrypoints/mcp/stdio_streams.py": 1,  # nothing: the device that keeps none of it
@@ -256,4 +252,3 @@ WRITERS = {
     "application/dashboard/start_session.py": 1,  # a log
     "application/dashboard/keys.py": 2,  # beside, and then moved
 }
-"""How many calls of each module write a file, and why nobody finds half of one."""

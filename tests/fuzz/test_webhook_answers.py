@@ -1,5 +1,3 @@
-"""Whatever a receiver of notices answers: told or tried again, within the time that was said; nobody is followed."""
-
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
@@ -16,7 +14,6 @@ SOON = 60.0
 
 @contextlib.asynccontextmanager
 async def receiver(raw: bytes, *, endless: bytes = b"", pause: float = 0.0) -> AsyncIterator[tuple[str, list[int]]]:
-    """Answers each connection with these bytes, and then with others for as long as somebody listens."""
     came: list[int] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""An instance behind real walls, and the user's repository outside of them."""
+"""An instance in a real sandbox, and the user's repository outside."""
 
 import os
 from collections.abc import AsyncIterator
@@ -22,8 +22,6 @@ AGENT = "worker"
 
 @dataclass
 class Floor:
-    """A project whose working trees are behind walls, and the instance in one of them."""
-
     project: Project
     trees: SandboxedWorktrees
     sandbox: BubblewrapSandbox
@@ -77,7 +75,6 @@ class Floor:
 
 
 def request(branch: str | None = "genba/work") -> WorkspaceRequest:
-    """Every run has a name of its own, as in life: whoever ends its processes ends those of no other."""
     return WorkspaceRequest(
         run=f"{AGENT}-{os.urandom(4).hex()}",
         agent=AGENT,

@@ -1,5 +1,3 @@
-"""A few objects can say more files than any disk holds. Whoever commits such a thing is refused before a look at it."""
-
 import hashlib
 from pathlib import Path
 

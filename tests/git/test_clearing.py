@@ -1,5 +1,3 @@
-"""Whoever takes away what a dead run had begun to make keeps nobody from its branch."""
-
 import asyncio
 import fcntl
 import os

@@ -1,5 +1,3 @@
-"""Working trees behind walls keep the promises of all working trees, in plain folders and over templates."""
-
 from collections.abc import AsyncIterator
 
 import pytest

@@ -1,5 +1,3 @@
-"""Any process can die at any point: what an instance committed behind its walls is found by the next one."""
-
 import json
 import os
 import shutil

@@ -22,7 +22,6 @@ COMMIT = "echo work > work.txt && git add -A && git commit -qm 'Some work'"
 
 
 async def _is_rescued(floor: Floor, workspace: Workspace) -> None:
-    """The tree stays, the reason is told, and the files in it are under a ref."""
     removal = await floor.trees.close(workspace)
     assert not removal.removed
     assert workspace.run in removal.reason
@@ -36,7 +35,6 @@ def _was_made(path: Path) -> bool:
 
 @pytest.fixture
 def trap(tmp_path: Path) -> Path:
-    """What only a process of the host can make: inside the walls there is no such folder."""
     return tmp_path / "trap" / "sprung"
 
 
@@ -214,8 +212,6 @@ async def test_a_folder_that_was_closed_to_everybody_is_opened_again(floor: Floo
 
 
 class LyingSandbox:
-    """Walls in which something else than git is run: what comes out of them is what the test says."""
-
     def __init__(self, told: Callable[[Path], None]) -> None:
         self.told = told
         self.outbox = Path()

@@ -130,7 +130,6 @@ async def test_an_encoding_hides_no_claim(floor: Floor, encoding: str, message: 
 
 
 async def test_commits_that_are_on_a_ref_already_stay_as_they_are(floor: Floor) -> None:
-    """The base has moved, and the agent is given a commit of it by somebody else."""
     project = floor.project
     workspace = await floor.open()
     await floor.inside(workspace, "echo work > work.txt && git add -A && git commit -qm Work")

@@ -203,7 +203,6 @@ async def test_a_target_whose_working_tree_is_in_the_sandbox_moves_with_its_file
 
 
 def _commit_by(project: Project, author: str) -> str:
-    """A commit on main by somebody whom git itself would not let commit."""
 
     def git(*words: str, text: str) -> str:
         done = subprocess.run(["git", *words], cwd=project.root, input=text, check=True, capture_output=True, text=True)

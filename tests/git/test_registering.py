@@ -1,5 +1,3 @@
-"""A working tree that is registered by hand is one of git's, and nobody sees a half of it."""
-
 from pathlib import Path
 
 import pytest

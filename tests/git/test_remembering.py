@@ -1,5 +1,3 @@
-"""What git has told once is not asked again, and is never wrong for that."""
-
 import pytest
 
 from genba.connections.git.repository.commands import Git

@@ -1,5 +1,3 @@
-"""What git says, as people are told it."""
-
 from pathlib import Path
 
 import pytest

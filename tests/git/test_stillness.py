@@ -37,7 +37,7 @@ async def test_an_unchanged_worktree_is_recognised_without_git(
 ) -> None:
     git = await _seen_still(project)
     head = project.git("rev-parse", "HEAD")
-    monkeypatch.setenv("PATH", "/nowhere")  # whoever started git now would not find it
+    monkeypatch.setenv("PATH", "/nowhere")  # git cannot be started now
 
     assert await tree_status(git, project.root, git.git_dir) == (head, "main", ())
 

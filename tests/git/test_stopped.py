@@ -1,5 +1,3 @@
-"""Whoever is told to stop, or does what another one does at the same time, leaves nothing half done."""
-
 import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor

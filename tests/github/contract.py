@@ -19,8 +19,6 @@ _Document = tuple[DocumentNode | None, tuple[str, ...]]
 
 
 class Contract:
-    """Judges exchanges, from any thread, and keeps what is wrong with them until somebody takes it."""
-
     def __init__(self, openapi: Path, sdl: Path) -> None:
         self._openapi = openapi
         self._sdl = sdl
@@ -30,7 +28,6 @@ class Contract:
         self.checked = 0
 
     def read(self) -> None:
-        """Read the schemas now, and not while somebody waits for an answer."""
         load(self._sdl)
         _ = self._rest
 

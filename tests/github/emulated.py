@@ -75,7 +75,6 @@ def running(folder: Path, check: Callable[[Exchange], list[str]]) -> Iterator[Em
 
 
 def _started(seed: Path, made: Emulate) -> "subprocess.Popen[str]":
-    """Start it, and wait until it says that it is ready; somebody else may take the port in between."""
     output = ""
     for _ in range(5):
         with socket.socket() as free:

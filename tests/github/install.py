@@ -1,11 +1,11 @@
 """Fetch what the tests hold GitHub's side to, into a folder. `make clis` calls it.
 
 Three things come from npm, as npm is configured on the machine: GitHub's OpenAPI (one file of its package, which is
-large), GitHub's GraphQL schema, and `emulate`, a stand-in for GitHub by somebody else. What they are stands in the
+large), GitHub's GraphQL schema, and `emulate`, a stand-in for GitHub by others. What they are stands in the
 locks beside this file, with their hashes; nothing of them is committed. Where something cannot be fetched it says so
 on stderr and goes on, since the tests say for themselves what was not run; with GENBA_REQUIRE_CLIS=1 it fails.
 """
-# ruff: noqa: T201  (it speaks to whoever called make)
+# ruff: noqa: T201  (it prints for make)
 
 import base64
 import hashlib

@@ -2,10 +2,10 @@
 
 It opens one issue and one branch as target, runs an agent that needs no model on the issue, proposes the work, merges
 it into that branch (never into one of yours), looks at what became of the issue, and takes away its branches. The
-closed issue and the merged pull request stay, since nobody can delete them by a token. The token is the one that Genba
+closed issue and the merged pull request stay: a token cannot delete them. The token is the one that Genba
 itself finds.
 """
-# ruff: noqa: T201  (it speaks to whoever called make)
+# ruff: noqa: T201  (it prints for make)
 
 import asyncio
 import contextlib
@@ -175,7 +175,6 @@ def said(text: str) -> None:
 
 
 def named(url: str) -> dict[str, str]:
-    """The environment, in which whoever called make names the server."""
     return {**os.environ, "GENBA_GITHUB_HOST": url}
 
 

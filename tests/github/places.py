@@ -45,7 +45,6 @@ class Place:
         return done.stdout.strip()
 
     def push(self, branch: str, path: str = "work.txt", text: str = "work\n") -> str:
-        """Somebody's commit on a branch from main, pushed."""
         self.run("switch", "-q", "-C", branch, "origin/main")
         (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
         (self.folder / path).write_text(text)

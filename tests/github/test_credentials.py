@@ -1,5 +1,3 @@
-"""Where the credentials come from, and that nobody ever sees them."""
-
 import os
 import stat
 import traceback

@@ -26,7 +26,6 @@ SHOP = "acme/shop"
 
 @contextmanager
 def listener() -> Iterator[tuple[int, list[str]]]:
-    """A server of somebody else on loopback: its port, and the heads of what it was asked."""
     came: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):

@@ -181,7 +181,6 @@ def test_issues_that_were_never_read_are_not_known(shop: Shop) -> None:
     [("*/comments", True, 0), ("*/comments", False, 2), ("*/labels", True, 0), ("*/labels", False, 0)],
 )
 def test_a_death_during_a_comment_leaves_no_comment_twice(shop: Shop, path: str, effect: bool, skip: int) -> None:
-    """It dies while GitHub has its request: before anything came of it, and after, with nobody to hear the answer."""
     numbers = [shop.issue(f"Add tea {each}") for each in range(4)]
     shop.hub.block(SHOP, numbers[1], numbers[0])
     shop.sync()

@@ -1,5 +1,3 @@
-"""How the schemas of GitHub and emulate get here, and what is said where they do not."""
-
 import json
 import os
 import re

@@ -155,7 +155,7 @@ def test_a_conflict_with_the_target_is_brought_to_the_author_with_its_markers(sh
     shop.project.run("iterator", "--issue", str(number))
     shop.hub.commit(SHOP, "main", {"tea.txt": "black\n"}, "Add black tea")
     shop.sync()
-    shop.sync()  # GitHub tries whether a pull request can be merged only when somebody has asked
+    shop.sync()  # GitHub tries whether a pull request can be merged only on request
     assert shop.status(number) == "in_progress"
     second = shop.project.run("iterator", "--issue", str(number))
     assert "conflicts with main" in shop.project.prompts(second["run"])[0]

@@ -21,11 +21,10 @@ def the_judge() -> Contract:
 
 @contextmanager
 def heard(judge: Contract, but: Callable[[list[str]], list[str]] = list) -> Iterator[Contract]:
-    """What is wrong with any exchange in between is a failure; `but` leaves out what somebody else is known for."""
     try:
         yield judge
     finally:
-        wrong = but(judge.take())  # what one test did is never told of another
+        wrong = but(judge.take())
     if wrong:
         pytest.fail("GitHub has not this:\n" + "\n".join(wrong), pytrace=False)
 

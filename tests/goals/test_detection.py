@@ -1,5 +1,3 @@
-"""How a project is linted, built, tested and set up, told by its files."""
-
 import json
 from pathlib import Path
 

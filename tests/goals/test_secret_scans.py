@@ -1,5 +1,3 @@
-"""Secrets are looked for in every commit. Nothing in the branch switches that off, and no value is ever told."""
-
 import asyncio
 import base64
 import hashlib

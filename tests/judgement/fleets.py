@@ -83,7 +83,6 @@ def review_task(number: int, of: int, **more: Any) -> Task:
 
 
 def field(*tasks: Task, **more: Any) -> FleetSnapshot:
-    """A field with these tasks; the open ones are ready, unless it is said which are."""
     ready = tuple(one.number for one in tasks if one.status is TaskStatus.OPEN)
     values = {"now": NOW, "tasks": {one.number: one for one in tasks}, "ready": ready, "authors": _authors(more)}
     return FleetSnapshot(**{**values, **more})

@@ -1,5 +1,3 @@
-"""Handover notes: what the next attempt gets to know, and that nobody can speak through them."""
-
 from hypothesis import given
 from hypothesis import strategies as st
 

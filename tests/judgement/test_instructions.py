@@ -1,4 +1,4 @@
-# ruff: noqa: E501  (the instructions stand here as they are told)
+# ruff: noqa: E501  (the instructions stand here verbatim)
 """What an instance reads: the instructions in both languages, the texts of a project, and hostile words in them."""
 
 from pathlib import Path

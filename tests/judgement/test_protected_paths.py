@@ -1,5 +1,3 @@
-"""The branch leaves alone what judges it; ordinary changes to the same files are nobody's business."""
-
 import msgspec
 import pytest
 

@@ -1,5 +1,3 @@
-"""Verdicts of reviewers: which are one, and what the author is told."""
-
 from typing import Any
 
 import pytest

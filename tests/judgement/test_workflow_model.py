@@ -118,7 +118,7 @@ def part_of(world: World, number: int) -> Part:
     return next(part for part in world.parts if part.number == number)
 
 
-# ── what the instance does when it does as it is told ────────────────────────────────────────────────────────────────
+# ── an instance that follows the actions ────────────────────────────────────────────────────────────────
 
 
 def obeyed(world: World, action: Action, plan: Plan) -> Iterator[World]:
@@ -236,7 +236,6 @@ def worked(world: World, part: Part, plan: Plan, done: set[int]) -> Iterator[Wor
 
 
 def chance(world: World, plan: Plan) -> Iterator[World]:
-    """What may happen and need not: somebody meddles with a plan, and the instance dies."""
     if not world.meddled and world.hierarchy is Hierarchy.WORKER:
         for part in world.parts:
             if part.status is S.OPEN:
@@ -347,7 +346,6 @@ def test_an_agent_that_follows_the_actions_ends_and_never_waits_for_nothing(firs
 
 
 def check_order(world: World, seen: Seen, plan: Plan) -> None:
-    """An order can be carried out, and changes something; who is told to wait has something to wait for."""
     action = seen.action
     if action.action is K.WAIT or action.reason == ExitReason.SUSPENDED:
         assert list(others(world, plan)), f"nobody will move anything in {world}"

@@ -80,7 +80,6 @@ class Door:
         method: str = "POST",
         **headers: str,
     ) -> tuple[int, bytes]:
-        """One request as somebody would make it by hand: the status and the body."""
         return await asyncio.to_thread(raw, self.port, body, path, method, headers)
 
     async def call(self, tool: str, arguments: dict[str, Any], **headers: str) -> tuple[int, dict[str, Any]]:

@@ -1,5 +1,3 @@
-"""`genba mcp` as its users have it: over stdin and stdout, on a port, and told to other programs."""
-
 import asyncio
 import json
 import os
@@ -168,7 +166,7 @@ def test_other_machines_are_kept_out_unless_a_setting_allows_them(project: Proje
     assert "--i-accept-the-risk" in done.err
 
 
-# ── told to other programs ───────────────────────────────────────────────────────────────────────────────────────────
+# ── output for other programs ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def file_of(project: Project, client: str) -> Path:

@@ -75,7 +75,7 @@ async def test_what_an_outside_manager_claimed_lands_once_though_server_and_flee
     hold.touch()
     port = int(team.url.rpartition(":")[2].partition("/")[0])
 
-    with contextlib.suppress(Exception):  # nobody answers the claim that is cut off
+    with contextlib.suppress(Exception):  # the claim that is cut off has no answer
         async with Client(team.url) as client:
             again = Member(project, client, lead.token)
             assert await again.next() == "report_completion"

@@ -1,5 +1,3 @@
-"""The guard of the door: who runs away is stopped, and nobody else."""
-
 import asyncio
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""What docs/how-to/mcp.md promises: somebody's own agent takes a task, is judged, and its work is merged."""
-
 from pathlib import Path
 
 from mcp import Client, StdioServerParameters

@@ -29,7 +29,6 @@ NAMES = st.sampled_from([str(tool) for tool in Tool]) | st.text(max_size=10)
 
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """A server in a thread of its own, so that somebody else can ask it in their own time."""
     wide = FleetSettings(workflow=WorkflowSettings(wait_seconds=0, calls_per_minute=1_000_000))
     found: list[int] = []
     ready, leave = threading.Event(), threading.Event()

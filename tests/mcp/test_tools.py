@@ -1,5 +1,3 @@
-"""What clients see of the tools. `GENBA_REWRITE=1` writes tools.json anew: look at what has changed."""
-
 import json
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Somebody on the loopback who is posted to, and who answers as they are told."""
+"""A server on the loopback that receives posts and answers by a script."""
 
 import json
 import threading
@@ -27,7 +27,6 @@ class Receiver:
     answers: list[tuple[int, dict[str, str]]] = field(default_factory=list)
     """Status and headers, one after another; then 200 for good."""
     silent: threading.Event = field(default_factory=threading.Event)
-    """While it is set nobody is answered."""
     leaving: threading.Event = field(default_factory=threading.Event)
 
 

@@ -15,8 +15,6 @@ LONGEST = 120
 
 @dataclass(frozen=True)
 class Ended:
-    """How an agent ended: its exit code, its events and what it said on stderr."""
-
     code: int
     events: list[dict[str, Any]]
     err: str

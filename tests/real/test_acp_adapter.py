@@ -37,8 +37,6 @@ OPENCODE_SETTINGS = {
 
 
 class GeminiPlace(ToolPlace):
-    """Gemini is told the address of its model without the version."""
-
     @property
     def session(self) -> AgentSession:
         self.url = self.url.removesuffix("/v1")

@@ -36,7 +36,6 @@ def place(codex: Path, model: ModelServer, tmp_path: Path) -> ToolPlace:
 
 @pytest.fixture
 def own_sandbox() -> None:
-    """Without walls Codex builds its own, of the same parts; where that is impossible, no command of it runs."""
     needs_bubblewrap()
 
 

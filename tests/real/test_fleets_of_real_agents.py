@@ -1,5 +1,3 @@
-"""A fleet of the real agents, behind walls: worked off, merged, and found again after a death."""
-
 import signal
 
 import pytest

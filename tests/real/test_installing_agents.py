@@ -1,5 +1,3 @@
-"""How the agents of the tests get here, and what is said where they do not."""
-
 import json
 import os
 import re

@@ -1,5 +1,3 @@
-"""The real agents, asking what is next behind walls, with a model that does as it is told."""
-
 import json
 from typing import Any
 
@@ -16,7 +14,6 @@ from tests.standins.model_server import ModelServer, Obey
 KEY = "sk-only-the-host-holds-this"
 COMMANDS = {"claude-code": "claude", "codex": "codex", "opencode": "opencode", "acp": "gemini"}
 WITH_VERSION = ("codex", "opencode")
-"""Those that are told the address of their model with the version in it."""
 WAYS = [
     *(("claude-code", tools) for tools in (None, ["Bash"])),
     *(("codex", tools) for tools in (None, ["Bash"])),

@@ -84,7 +84,6 @@ class ToolPlace:
 
     @asynccontextmanager
     async def behind_walls(self) -> AsyncIterator[None]:
-        """Put real walls around the instance, with the model behind a gate. Call it when the model has its script."""
         needs_bubblewrap()
         sandbox = BubblewrapSandbox(ProcessSupervisor())
         for name in ("home", "asks", "sandbox"):

@@ -1,8 +1,3 @@
-"""The audit: a known hole is red, what was not looked up is told, and what is accepted has a reason and a last day.
-
-The real pip-audit asks a stand-in for the service on the loopback.
-"""
-
 import datetime
 import http.server
 import json
@@ -64,7 +59,7 @@ class Answering(http.server.BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (the name of the library)
-        """Nobody reads it."""
+        """Input is ignored."""
 
 
 @pytest.fixture

@@ -1,5 +1,3 @@
-"""Whatever is fetched is named by its hash: nobody who owns an index, a registry or a tag can change what runs here."""
-
 import ast
 import json
 import re
@@ -17,7 +15,6 @@ BUILDERS = [
     for path in sorted(ROOT.glob(pattern))
     if path.is_file()
 ]  # fmt: skip
-"""Everything that installs, or tells somebody how to."""
 FOR_USERS = {"genba[postgres]", "genba[telemetry]", "genba", "-q -e ."}
 """What pages tell users to install, for whom a range of versions is right."""
 

@@ -1,5 +1,3 @@
-"""Whoever builds Genba gets the same bytes, and nothing is in them that git does not track."""
-
 import tarfile
 import zipfile
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the tests of every kind of walls have."""
+"""What the tests of every kind of sandbox have."""
 
 import os
 from pathlib import Path

@@ -140,7 +140,6 @@ def _podman() -> Engine:
 
 
 def _tried(engine: Engine, *, ends: bool = True) -> Engine:
-    """The engine, with what it said when a container did not start."""
     with tempfile.TemporaryDirectory(prefix="genba-trial-") as folder:
         output = asyncio.run(_trial(engine, folder))
     if output and ends:

@@ -1,6 +1,6 @@
 """A hostile agent, through the front door: whatever it plants, reads, reaches for or leaves, the host does not feel it.
 
-A test class inherits the suite and gives it `sandboxed`: a project whose settings name the kind of walls.
+A test class inherits the suite and gives it `sandboxed`: a project whose settings name the kind of sandbox.
 """
 
 import json
@@ -101,7 +101,6 @@ LIMITS = {"memory": ("memory_mb", 64), "processes": ("processes", 40), "disk": (
 
 
 def settle(project: Project, **sandbox: object) -> None:
-    """Write the settings of the walls, beside what a kind needs for itself."""
     file = project.root / ".genba" / "config.yaml"
     known = yaml.safe_load(file.read_text()) if file.exists() else {}
     known.setdefault("sandbox", {}).update(sandbox)
@@ -110,7 +109,6 @@ def settle(project: Project, **sandbox: object) -> None:
 
 @contextmanager
 def listening(path: str) -> Iterator[tuple[int, list[socket.socket]]]:
-    """Servers of the host that nobody inside may ever reach: loopback, a path, an abstract name."""
     with (
         socket.create_server(("127.0.0.1", 0)) as loopback,
         socket.socket(socket.AF_UNIX) as named,
@@ -126,8 +124,6 @@ def listening(path: str) -> Iterator[tuple[int, list[socket.socket]]]:
 
 
 class HostileRunSuite:
-    """Fixture: `sandboxed`, a project with walls. Each test is one run of `genba run`."""
-
     def test_whatever_it_plants_nothing_happens_on_the_host(self, sandboxed: Project, tmp_path: Path) -> None:
         arg, secret = f"{100_000 + secrets.randbelow(10**5)}.{secrets.randbelow(10**9)}", secrets.token_hex(20)
         owned, home = tmp_path / "owned", tmp_path / "somebody"

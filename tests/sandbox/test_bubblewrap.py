@@ -1,5 +1,3 @@
-"""Bubblewrap: what all walls must do, and what is its own."""
-
 import asyncio
 import json
 import os
@@ -86,7 +84,6 @@ class TestOverlay(OverlaySuite):
 async def test_the_death_of_genba_is_the_death_of_what_it_runs(
     sandbox: Sandbox, spec: SandboxSpec, tmp_path: Path
 ) -> None:
-    """Killed without a chance to clean up, and with a daemon that hides: nobody is left."""
     arg = f"{100_000 + os.getpid()}.{secrets.randbelow(10**9)}"
     program = tmp_path / "program.py"
     program.write_text(_PROGRAM)

@@ -1,5 +1,3 @@
-"""Docker and podman: what is their own beside what all walls must do."""
-
 import ast
 import asyncio
 import os
@@ -56,7 +54,6 @@ class TestContainers(SandboxSuite):
     async def test_nothing_of_the_kernel_can_be_changed(  # type: ignore[override]  # pytest gives what is named
         self, sandbox: Sandbox, spec: SandboxSpec, engine: Engine
     ) -> None:
-        """Docker cannot hide how busy the machine is; whoever opens that for writing only asks to be woken by it."""
         if engine.kind is not SandboxKind.DOCKER:
             await super().test_nothing_of_the_kernel_can_be_changed(sandbox, spec)
             return
@@ -90,7 +87,7 @@ def inside(folder: str, name: str) -> Path:
 
 
 def unheard(_stream: str, _line: str) -> None:
-    """Nobody listens."""
+    """Nothing listens."""
 
 
 async def run_in(engine: Engine, spec: SandboxSpec, *argv: str, **changes: Any) -> Exit:
@@ -369,7 +366,7 @@ async def test_what_a_killed_genba_left_is_swept_by_its_mark_and_its_gates_end_a
     assert await handle.sweep(mark) >= 1
     assert await handle.sweep(mark) == 0
     async with asyncio.timeout(DEADLINE_SECONDS):
-        while left_of(engine, spec):  # noqa: ASYNC110  (the engine tells nobody)
+        while left_of(engine, spec):  # noqa: ASYNC110  (the engine sends no event)
             await asyncio.sleep(0.1)
     await handle.close()
 

@@ -54,7 +54,6 @@ def _removed(folder: Path) -> None:
 
 @pytest.fixture
 def first() -> Iterator["subprocess.Popen[bytes]"]:
-    """A process that starts more of them than it may, once it is told to."""
     with subprocess.Popen([sys.executable, "-c", FORKS], stdin=subprocess.PIPE) as process:
         yield process
         process.kill()

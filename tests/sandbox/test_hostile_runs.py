@@ -1,5 +1,3 @@
-"""The hostile agent behind every kind of walls."""
-
 import os
 from collections.abc import Iterator
 

@@ -1,5 +1,3 @@
-"""Runs behind each kind of walls, through the door of users: what is broken, and what is cut off."""
-
 import json
 import os
 import shlex
@@ -29,7 +27,6 @@ SOURCE = Path(genba.__file__).parents[1]
 def sandboxed(
     request: pytest.FixtureRequest, project: Project, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Project]:
-    """A project whose agents live behind one kind of walls."""
     if request.param is SandboxKind.BUBBLEWRAP:
         needs_bubblewrap()
         settle(project, kind="bubblewrap")

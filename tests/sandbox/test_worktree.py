@@ -1,5 +1,3 @@
-"""The kind without walls, and the double: commands behave as commands do."""
-
 import pytest
 
 from genba.connections.processes.supervisor import ProcessSupervisor

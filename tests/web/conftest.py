@@ -36,6 +36,5 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def looker(chromium: Browser, served: Dashboard) -> Iterator[Looker]:
-    """Somebody at a browser who came in as an operator. What the browser complains about fails the test."""
     with Looker.opened(chromium, served) as made:
         yield made

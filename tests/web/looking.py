@@ -1,4 +1,4 @@
-"""Somebody at a real browser: what they see, and what the browser complains about."""
+"""A user at a real browser: what the page shows, and what the browser complains about."""
 
 import contextlib
 from collections.abc import Iterator
@@ -11,7 +11,6 @@ from tests.web.serving import OPERATOR, Dashboard
 
 PATIENCE_MS = 60_000
 _LEFT_BEHIND = ("htmx:sendAbort", "htmx:afterRequest")
-"""What htmx says of a question whose page somebody left; one that failed it tells by other names too."""
 expect.set_options(timeout=PATIENCE_MS)
 
 

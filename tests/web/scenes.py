@@ -65,7 +65,6 @@ def asked(served: Dashboard, number: int = 1, question: str = "Which pot?") -> s
 
 @contextlib.contextmanager
 def opened(gate: Path) -> Iterator[None]:
-    """Let an agent go on in the end, whatever happens: nobody is left to wait for it."""
     try:
         yield
     finally:
@@ -73,5 +72,4 @@ def opened(gate: Path) -> Iterator[None]:
 
 
 def settled(served: Dashboard, number: int) -> None:
-    """Wait until nobody works on a task any more."""
     until(lambda: all(each.status == "ended" for each in served.board.sessions(number)), 60)

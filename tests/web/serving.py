@@ -82,7 +82,7 @@ def dashboard(project: Project, *, read_only: bool = False, port: int = 0) -> It
     def run() -> None:
         try:
             asyncio.run(serve())
-        except BaseException as error:  # noqa: BLE001  (told to the test, which waits)
+        except BaseException as error:  # noqa: BLE001  (reported to the test, which waits)
             failed.append(error)
         finally:
             ready.set()

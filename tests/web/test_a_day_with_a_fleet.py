@@ -60,7 +60,7 @@ def test_a_person_leads_a_fleet_through_its_day(project: Project, chromium: Brow
             expect(page.locator("#line[data-state=live]")).to_be_visible()
             expect(page.get_by_role("log")).to_contain_text("warming the pot", timeout=_LONG_MS)
 
-            # It is stopped, and goes on when somebody lets it.
+            # It is stopped, and goes on when a person lets it.
             page.on("dialog", lambda dialog: dialog.accept())
             page.get_by_role("button", name="Stop", exact=True).click()
             expect(page.locator(".standing .s-waiting")).to_be_visible(timeout=_LONG_MS)

@@ -1,5 +1,3 @@
-"""A page may be older than what waits: whoever decides, decides what they have read and nothing else."""
-
 import re
 
 import httpx

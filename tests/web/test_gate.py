@@ -1,5 +1,3 @@
-"""Who comes in, and what they may do: default deny, and nothing that a page of somebody else could use."""
-
 import re
 import sqlite3
 from collections.abc import Iterator
@@ -113,7 +111,6 @@ def deeds_of(served: Dashboard) -> list[tuple[str, str]]:
 
 
 def refused_deeds(served: Dashboard, client: httpx.Client) -> set[tuple[str, str]]:
-    """The deeds that this visitor is refused because of who it is; nothing on the blackboard changes by any."""
     database = served.project.root / ".genba" / "genba.db"
     before = everything(database)
     refused = set()
@@ -234,7 +231,6 @@ def test_strangers_do_not_learn_whose_dashboard_it_is(served: Dashboard, path: s
 
 
 def test_a_plain_form_of_our_own_page_is_taken(served: Dashboard) -> None:
-    """A browser names no origin in a form of a page that tells nobody where it is."""
     own = {"origin": "null", "sec-fetch-site": "same-origin"}
     with served.visitor(VIEWER) as client:
         entered = client.post("/enter", data={"token": OPERATOR}, headers=own)

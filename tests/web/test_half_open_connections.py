@@ -1,5 +1,3 @@
-"""Connections that wait for the other side, however many, keep nobody from the dashboard or from the agents' door."""
-
 import asyncio
 import contextlib
 import resource

@@ -29,7 +29,6 @@ _PAGES = ("/", "/board", "/approvals", "/workers", "/queue", "/graph", "/agents"
 
 
 def hostile(served: Dashboard) -> None:
-    """Every place in which somebody else may write something."""
     text = HOSTILE.replace("\0", "")
     title = " ".join(text.split())
     board = served.board.board

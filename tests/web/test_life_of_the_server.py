@@ -1,5 +1,3 @@
-"""The life of a server: it ends when it is told to, bears many who listen, and outlives troubles of its database."""
-
 import asyncio
 import contextlib
 import json
@@ -52,7 +50,6 @@ def serve(project: Project, *options: str, **more: str) -> Iterator[tuple[subpro
 
 @contextlib.contextmanager
 def listening(client: httpx.Client, number: int) -> Iterator[list[Iterator[str]]]:
-    """So many who listen; each has heard the first word."""
     with contextlib.ExitStack() as stack:
         streams = []
         limits = httpx.Limits(max_connections=None)

@@ -1,5 +1,3 @@
-"""Lists of the API that only grow are told page by page, and a task tells of itself what is newest."""
-
 from genba.domain.fleet.records import Escalation, EscalationKind
 from genba.domain.tasks.task import TaskDraft
 from tests.web.serving import PERSON, Dashboard

@@ -1,5 +1,3 @@
-"""So many pages may listen, and no more: whoever opens streams without end keeps nobody from the pages."""
-
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator

@@ -1,5 +1,3 @@
-"""`genba serve --open`: the browser gets the link, and nobody else on the machine does."""
-
 import re
 import shlex
 import signal

@@ -1,5 +1,3 @@
-"""Who waits for the blackboard to be free keeps nobody from looking at it."""
-
 import contextlib
 import sqlite3
 import threading

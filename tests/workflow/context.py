@@ -33,8 +33,6 @@ _SIGNS_OF_LIFE = ("calls", "lease_until", "heartbeat_at", "last_action")
 
 
 class RealTimes(SystemClocks):
-    """The time of the machine, which counts how often somebody waits."""
-
     def __init__(self) -> None:
         self.slept = 0
 
@@ -95,7 +93,6 @@ class House:
         return [f"{piece.title}: {piece.status}" for piece in self.workflow.pieces(number)]
 
     def land(self, number: int, agent: str = "writer") -> None:
-        """Somebody works on a part, and it is merged."""
         run = self.begin(number, agent)
         self.board.record_verification(number, run, a_verification("c9"))
         self.board.change_status(number, StatusChange(to=TaskStatus.REVIEW, actor=ORCHESTRATOR, commit="c9"))
@@ -201,7 +198,6 @@ def drafts(*titles: str, **more: Any) -> tuple[SubtaskDraft, ...]:
 
 
 def block(context: House, number: int) -> None:
-    """A session has come to nothing, and nobody tries again by itself."""
     blocker = Blocker(BlockerKind.FAILED, "it did not work")
     context.board.change_status(number, StatusChange(to=TaskStatus.BLOCKED, actor=ORCHESTRATOR, blocker=blocker))
 

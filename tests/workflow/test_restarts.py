@@ -15,7 +15,6 @@ Call = Callable[[], Awaitable[object]]
 
 
 async def worker_call(context: House, caller: Caller, task: int) -> bool:
-    """Do what the next action says. False: it said to stop."""
     service, action = context.service, await context.next(caller)
     subtask = action.subtask.number if action.subtask else 0
     calls: dict[str, Call] = {
@@ -36,7 +35,7 @@ async def worker_call(context: House, caller: Caller, task: int) -> bool:
 async def twice(context: House, call: Call) -> None:
     """A call whose answer was lost, so that it is made once more; then the service dies."""
     await call()
-    with contextlib.suppress(GenbaError):  # it may be out of order by now: the answer was not heard, but it was done
+    with contextlib.suppress(GenbaError):  # it may be out of order by now: the answer was lost, but it was done
         await call()
     context.restart()
 

@@ -1,8 +1,3 @@
-"""Waking: the orchestrator wakes a manager exactly when the manager would not be told to wait.
-
-If it woke too often, a manager would be started and stopped for ever; if too seldom, nobody would ever come.
-"""
-
 import random
 from collections.abc import Callable
 from contextlib import suppress

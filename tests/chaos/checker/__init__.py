@@ -1,6 +1,6 @@
 """The independent checker of a round: it reads git, SQL and /proc, and imports nothing of the product.
 
-Law: it only looks. What the product promises is written down here anew, so that a fault of the product cannot hide
+Law: it only looks. What the product promises is written down here again, so that a fault of the product cannot hide
 itself by being asked about itself.
 """
 
@@ -25,11 +25,6 @@ __all__ = ["Finding", "Law", "check"]
 
 
 def check(repository: Path, database: str, plan: Plan, home: Path, *, patience: float = 30.0) -> list[Finding]:
-    """Everything that is wrong with a field on which all work is over; nothing when all is well.
-
-    `database` is a file or an address, `home` holds what the agents have said, `patience` is how long somebody who is
-    about to end may take for it.
-    """
     try:
         board = Board(database, repository.name)
     except (sqlite3.Error, psycopg.Error) as error:
@@ -48,7 +43,7 @@ def check(repository: Path, database: str, plan: Plan, home: Path, *, patience: 
             partial(settled_once, board),
         ]
         found = [finding for look in looks for finding in _seen(look)]
-        git.close()  # so that nobody finds its process
+        git.close()
         return found + list(_seen(partial(nothing_left, board, git, home, patience)))
 
 

@@ -563,7 +563,6 @@ def a_process_names_the_project_in_its_environment(field: Forged) -> None:
 
 
 def _runs(field: Forged, words: list[str], environment: dict[str, str], place: Path) -> None:
-    """Somebody who says that it is there, and stays until its input ends."""
     code = "import sys; print('here', flush=True); sys.stdin.read()"
     process = subprocess.Popen(
         [sys.executable, "-S", "-c", code, *words],

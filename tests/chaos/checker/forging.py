@@ -13,7 +13,6 @@ from tests.chaos.plan import Plan
 
 TARGET = "refs/heads/main"
 _NOT_COPIED = shutil.ignore_patterns("objects", "hooks", "runs", "goals")
-"""Objects are borrowed; of the others nobody here reads anything."""
 
 
 class Forged:

@@ -1,6 +1,6 @@
 """The history of each task, played again from its first line: it must arrive at the rows as they stand.
 
-What leads from one status to another is written down here anew, from the reference, and not taken from the product.
+What leads from one status to another is written down here again, from the reference, and not taken from the product.
 """
 
 from collections import Counter

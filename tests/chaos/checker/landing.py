@@ -164,7 +164,6 @@ def _is_done(event: Row) -> bool:
 
 
 def green(repository: Repository, plan: Plan) -> Iterator[Finding]:
-    """The check of the project, written down anew, at every commit that the target ever was."""
     parts = {part.number: part for part in plan.parts}
     before: dict[str, str] = {}
     kept: dict[str, set[str]] = {}

@@ -28,7 +28,6 @@ _TEMPORARY = re.compile(
     r"|genba/runs/[^/]+/workflow\.\d+|genba/runs/.*/(request\.\d+|credential(\.\d+)?)"
     r"|genba/private/[^/]+/(fresh-|old-).*|info/exclude\.\d+"
 )
-"""Drafts of files, and a secret that nobody has taken."""
 _SHARED = ("genba-ports-", f"genba-{os.getuid()}")
 """Folders that all projects of a user have in common."""
 _UNFINISHED = ("PENDING", "ENQUEUED", "DELAYED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")
@@ -53,7 +52,6 @@ def nothing_left(board: Board, repository: Repository, home: Path, patience: flo
 
 
 def _patiently(look: Callable[[], list[str]], patience: float) -> list[str]:
-    """What is still there after a while: who was told to end needs a moment for it."""
     deadline = time.monotonic() + patience
     while (left := look()) and time.monotonic() < deadline:
         time.sleep(_PAUSE)
@@ -97,7 +95,6 @@ def _in_refs(repository: Repository, board: Board, waits: set[int]) -> Iterator[
 
 
 def _in_trees(repository: Repository, waits: set[int]) -> Iterator[str]:
-    """A task that waits for a person keeps its working tree; nobody else has one."""
     known = set()
     for entry in _inside(repository.folder / "worktrees"):
         head = (entry / "HEAD").read_text("utf-8", "replace").strip() if (entry / "HEAD").is_file() else ""
@@ -156,7 +153,6 @@ def _in_checkout(repository: Repository) -> Iterator[str]:
 
 
 def _processes(root: Path, home: Path) -> Iterator[str]:
-    """Whoever names the project, or stands in it; but for the one who asks, and who started it."""
     marks = [re.compile(re.escape(str(path).encode()) + rb"(?![\w.-])") for path in {root, home}]
     mine = _line_of(os.getpid())
     for entry in Path("/proc").iterdir():
@@ -184,7 +180,6 @@ def _line_of(process: int) -> set[int]:
 
 
 def _held(repository: Repository, board: Board) -> Iterator[str]:
-    """Locks of Genba that somebody holds, whoever that is. One that is free is held for no longer than it is tried."""
     paths = [repository.folder / path for path in repository.own_files() if _LOCK.fullmatch(path)]
     if not board.on_server:
         paths += Path(board.database).parent.glob("*.lock")

@@ -66,7 +66,6 @@ class Repository:
         self.close()
 
     def close(self) -> None:
-        """No process of this one is left; whoever asks for an object begins another one."""
         asked, self._asked = self._asked, None
         if asked is not None and asked.stdin is not None and asked.stdout is not None:
             asked.stdin.close()

@@ -43,7 +43,6 @@ class Board:
         self._keep(project)
 
     def _file(self) -> dict[str, list[Row]]:
-        """A file that nobody has open is not touched at all; what was not written into it yet is read too."""
         beside = Path(f"{self.database}-wal")
         how = "mode=ro" if beside.exists() and beside.stat().st_size else "immutable=1"
         connection = sqlite3.connect(f"{Path(self.database).absolute().as_uri()}?{how}", uri=True)

@@ -13,13 +13,10 @@ from tests.chaos.plan import End, Plan
 
 _ENDED = ("done", "cancelled")
 _CAME_BACK = ("conflict", "failed")
-"""How the executor of a session begins whose agent came by itself: nobody started it."""
 _SETTLED = ("merged", "conflict", "failed", "withdrawn")
 
 
 class _Session(msgspec.Struct):
-    """One run, as the history has told of it so far."""
-
     part: int = 0
     status: str = ""
     waits_for: str = ""
@@ -108,7 +105,6 @@ def _attempts(number: int, rows: list[Row]) -> Iterator[str]:
 
 
 def _starts(home: Path, board: Board, runs: set[str], plan: Plan) -> Iterator[str]:
-    """Whoever says that it was started was started by a session; a line is the task and, if told, the run."""
     path = home / STARTS
     lines = [line.split() for line in path.read_text("utf-8", "replace").splitlines()] if path.is_file() else []
     begun = {board.numbers[row["task_id"]] for row in board.of("sessions") if row["task_id"] in board.numbers}

@@ -1,5 +1,3 @@
-"""A fleet keeps in step with its tracker, and leaves it alone when it is told to."""
-
 from genba.blackboard.tasks.board import Blackboard
 from genba.blackboard.tracker.issue_copy import TrackerBoard
 from genba.blackboard.tracker.outbox import Outbox

@@ -289,7 +289,7 @@ async def test_own_tasks_with_the_number_of_an_issue_refuse_the_sync(
     assert "database" in refused.value.hint
     assert [task.title for task in board.find()] == ["here first"]
 
-    with pytest.raises(StateConflictError, match="#1"):  # who asks before is not told that it would go well
+    with pytest.raises(StateConflictError, match="#1"):
         await syncing().preview()
 
 

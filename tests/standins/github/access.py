@@ -13,7 +13,6 @@ HOUR, MINUTE = 3600, 60
 
 
 def viewer(hub: Hub, authorization: str) -> Token | None:
-    """The token behind an `Authorization` header: bearer, token or basic. None for nobody; 401 for a bad one."""
     if not authorization:
         return None
     kind, _, value = authorization.partition(" ")

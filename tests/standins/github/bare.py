@@ -17,7 +17,7 @@ _DATES = "--date=format-local:%Y-%m-%dT%H:%M:%SZ"
 
 
 class GitFailed(Exception):
-    """Git refused, and this is what it said."""
+    """Git refused; the message is its output."""
 
 
 @dataclass(frozen=True, slots=True)

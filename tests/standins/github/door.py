@@ -154,7 +154,6 @@ class Door:
         return reply
 
     async def _silence(self, fault: Fault, receive: Receive) -> None:
-        """Until the other side hangs up, somebody releases the fault, or the server stops."""
         gone = asyncio.ensure_future(_gone(receive))
         stopping = asyncio.ensure_future(self.stopping.wait())
         try:

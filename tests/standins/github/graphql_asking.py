@@ -56,9 +56,7 @@ class Session:
     closing: "dict[int, list[PullRequest]] | None" = None
     cards: "dict[int, list[ProjectItem]] | None" = None
     mergeable: dict[int, bool | None] = field(default_factory=dict)
-    """What is known of the pull requests that somebody asked about: one request hears the same of one everywhere."""
     seen: set[int] = field(default_factory=set)
-    """Repositories that the viewer may see, by their ids, as far as somebody looked."""
 
     def repository(self, full_name: str) -> Repository:
         """A repository that the viewer may know of."""

@@ -40,7 +40,6 @@ class Answer:
 
 
 def answer(hub: Hub, viewer: Token, schema_path: Path, request: bytes) -> Answer:
-    """Answer one request of somebody who is known. The caller holds the hub's lock."""
     try:
         asked = json.loads(request)
         document = asked["query"]
@@ -234,7 +233,6 @@ def _shown(ask: Ask, thing: Any) -> Any:
 
 
 def _resource(ask: Ask, _: Any) -> Any:
-    """What an address of GitHub's pages shows: an issue, a pull request, a repository, somebody."""
     parts = urlsplit(str(ask.args["url"])).path.strip("/").split("/")
     if len(parts) == 1:
         return graphql_people.owner_of(ask, parts[0])

@@ -158,7 +158,6 @@ def _participants(issue: Issue) -> list[User]:
 
 
 def _reason(ask: Ask, issue: Issue) -> str | None:
-    """Those who do not ask for duplicates are told of one as of something that is not planned."""
     reason = issue.state_reason
     if reason == "duplicate" and not ask.args.get("enableDuplicate"):
         reason = "not_planned"

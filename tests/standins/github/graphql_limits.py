@@ -70,7 +70,6 @@ class _Reader:
         self.read(kind, node.selection_set, factor, here)
 
     def _size(self, node: "FieldNode", path: list[str]) -> int:
-        """How many things one page of a connection can bring; none where nobody asks for things."""
         from graphql import FieldNode
 
         name = node.name.value
@@ -99,7 +98,6 @@ class _Reader:
         return max(int(wanted), 0)
 
     def _argument(self, node: "FieldNode", name: str) -> Any:
-        """What an argument has; nothing where it is left out, or a variable that nobody gave."""
         from graphql import Undefined, value_from_ast_untyped
 
         for argument in node.arguments or ():

@@ -47,7 +47,6 @@ def repository_url(ask: Ask, repository: Repository) -> str:
 
 
 def person(ask: Ask, login: str, kind: str) -> User:
-    """Somebody by his login, if he is of this kind."""
     found = ask.hub.users.get(login.casefold())
     if found is None or found.kind != kind:
         raise not_found(
@@ -336,7 +335,6 @@ def _rule(ref: Ref) -> Any:
 
 
 def owner_of(ask: Ask, login: str) -> User | None:
-    """A person or an organization; nobody is no error here."""
     found = ask.hub.users.get(login.casefold())
     return found if found is not None and found.kind != "Bot" else None
 

@@ -1,4 +1,4 @@
-"""GitHub's GraphQL schema, from the file that somebody fetched: this package does not bring it."""
+"""GitHub's GraphQL schema, from the file that `make clis` fetched."""
 
 import gc
 import re

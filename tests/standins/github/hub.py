@@ -65,8 +65,6 @@ def invalid(resource: str, field: str, code: str = "invalid", message: str = "")
 
 
 class Hub:
-    """Everything on the server. Whoever reads or changes it holds `lock`."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.lock = threading.RLock()
@@ -122,7 +120,6 @@ class Hub:
     # people
 
     def add_user(self, login: str, *, kind: str = "User", name: str = "", email: str = "") -> User:
-        """Make somebody, or find who has this login."""
         found = self.users.get(login.casefold())
         if found is not None:
             return found

@@ -21,8 +21,6 @@ _SCOPES = ("repo", "read:org", "project")
 
 
 class People:
-    """Plain methods for tests, one for each thing that somebody does. `by` is the login of who does it."""
-
     def __init__(self, state: Hub) -> None:
         self.state = state
 
@@ -114,10 +112,6 @@ class People:
         collaborators: dict[str, str] | None = None,
         files: dict[str, str | None] | None = None,
     ) -> Repository:
-        """A repository with one commit on `main`. Its owner is made an organization if nobody has that name yet.
-
-        Everybody with a token belongs to it with `write` unless `collaborators` says who does.
-        """
         with self.state.lock:
             made = self.state.add_repository(full_name, private=private)
             if collaborators is None:
@@ -164,7 +158,6 @@ class People:
         *,
         start: str = "main",
     ) -> str:
-        """Somebody else's commit on a branch, as if it had been pushed; the branch is made from `start`."""
         with self.state.lock:
             found = self.state.repository(repository)
             sha = found.git.commit(branch, files, message, start=start)

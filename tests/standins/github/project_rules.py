@@ -176,7 +176,7 @@ def _fits(item: ProjectItem, term: str) -> bool:
             return content is not None and content.repository.full_name.casefold() in values
         case "updated":
             return _compares(max(item.updated_at, content.updated_at if content else ""), value)
-        case "last-updated":  # with a number of days: nobody touched it since then
+        case "last-updated":  # with a number of days without a change
             days = int(value.removesuffix("s").removesuffix("day"))
             then = (datetime.now(UTC) - timedelta(days=days)).strftime("%Y-%m-%dT%H:%M:%SZ")
             return max(item.updated_at, content.updated_at if content else "") < then

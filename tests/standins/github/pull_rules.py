@@ -266,7 +266,6 @@ def opinions(hub: Hub, pull: PullRequest, *, writers_only: bool = False) -> list
 
 
 def decision(hub: Hub, pull: PullRequest) -> str | None:
-    """APPROVED, CHANGES_REQUESTED or REVIEW_REQUIRED; None where nobody has to review."""
     lines = [made.state for made in opinions(hub, pull, writers_only=True)]
     if "CHANGES_REQUESTED" in lines:
         return "CHANGES_REQUESTED"
@@ -376,7 +375,6 @@ def protection(pull: PullRequest) -> Protection:
 
 
 def known_mergeable(hub: Hub, pull: PullRequest) -> bool | None:
-    """Whether it merges without conflict. None: not known yet; whoever asks makes it known for the next look."""
     if pull.merged or pull.state == "closed":
         return None
     key = (pull.head_sha, pull.base_sha)

@@ -50,7 +50,6 @@ class Token:
     used: int = 0
     graphql_used: int = 0
     reset: int = 0
-    """Seconds of the epoch at which the counts begin anew."""
     app: "App | None" = None
     installation: "Installation | None" = None
 
@@ -226,7 +225,6 @@ class PullRequest(Issue):
     requested_teams: list[Team] = field(default_factory=list)
     maintainer_can_modify: bool = False
     auto_merge: str = ""
-    """merge | squash | rebase once somebody asked to merge it as soon as that is allowed."""
 
 
 @dataclass(slots=True, eq=False)

@@ -1,4 +1,4 @@
-"""What a request asks, told apart from the words of its dialect; and what a turn becomes with the tools on offer."""
+"""A request in terms common to all dialects, and what a turn becomes with the tools on offer."""
 
 import json
 import shlex

@@ -1,4 +1,4 @@
-"""A model that does as it is told: it asks the server of the workflow what is next, and does that, until it may stop.
+"""A model that asks the workflow server for the next action, and does it, until it may stop.
 
 Where it stands is read from what its tools returned, as everywhere in this package.
 """

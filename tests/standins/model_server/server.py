@@ -136,7 +136,6 @@ class ModelServer:
         return self
 
     def close(self) -> None:
-        """Stop. Whoever still waits for an answer gets none."""
         if self._thread.is_alive():
             self._stop()
             self._thread.join(30)

@@ -10,8 +10,6 @@ import msgspec
 
 
 class Tokens(msgspec.Struct, frozen=True):
-    """What a turn is said to have used. For Anthropic the cached ones come on top of the input."""
-
     input: int = 1200
     output: int = 42
     cached: int = 800
@@ -92,7 +90,6 @@ class Fail(_Trouble, frozen=True):
     kind: str = ""
     """The name of the error in the body; empty: the provider's name for this status."""
     retry_after: float | None = None
-    """In how many seconds the limit is lifted: told in every header that the provider has for it."""
     detail: dict[str, Any] = {}
     """Put into the error of the body."""
     headers: dict[str, str] = {}
