@@ -13,6 +13,7 @@ from genba.connections.git.repository.layout import RepositoryLayout
 from genba.connections.git.scanning.issue_scan import GitScan
 from genba.coordination.facilitator.issue_facts import Reverts, ScanInputs, facts_of, recorded_facts, together
 from genba.domain.facilitation import IssueFacts
+from genba.domain.timestamps import format_time
 from genba.domain.tracker.remote import (
     PullRequestState,
     RemoteCheck,
@@ -21,7 +22,6 @@ from genba.domain.tracker.remote import (
     TrackedIssue,
     TrackedPullRequest,
 )
-from genba.judgement.timestamps import written
 
 BEGIN = datetime(2026, 1, 5, 8, tzinfo=UTC)
 HEADS = "refs/heads/"
@@ -45,7 +45,7 @@ class History:
 
     @property
     def time(self) -> str:
-        return written(BEGIN + timedelta(hours=self.hours))
+        return format_time(BEGIN + timedelta(hours=self.hours))
 
     def commit(
         self,
@@ -138,8 +138,8 @@ def _task(number: int, status: str, title: str) -> TaskSeen:
         blocker_kind="",
         blocker_reason="",
         tracker="",
-        created_at=written(BEGIN),
-        updated_at=written(BEGIN),
+        created_at=format_time(BEGIN),
+        updated_at=format_time(BEGIN),
     )
 
 
@@ -161,7 +161,7 @@ class Story:
     horizon: str = ""
 
     def issue(self, number: int = 12, **told: Any) -> None:
-        given: dict[str, Any] = {"title": "Add login", "created_at": written(BEGIN), "detailed": True, **told}
+        given: dict[str, Any] = {"title": "Add login", "created_at": format_time(BEGIN), "detailed": True, **told}
         self.issues[number] = TrackedIssue(number=number, reference=f"I_{number}", **given)
 
     def task(self, number: int = 12, status: str = "open", *, after: tuple[int, ...] = (), **told: Any) -> None:

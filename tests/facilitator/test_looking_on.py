@@ -20,7 +20,7 @@ from genba.domain.errors import GenbaError
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.sessions.session import SessionEnd, SessionStart
 from genba.domain.tasks.task import Actor, ActorKind, Priority, StatusChange, TaskDraft, TaskEdit, TaskStatus
-from genba.judgement.timestamps import written
+from genba.domain.timestamps import format_time
 from genba.wiring.project.project_context import ProjectContext
 from tests.project import Project
 
@@ -56,7 +56,7 @@ class World:
         self.told: list[str] = []
 
     def now(self) -> str:
-        return written(self.at)
+        return format_time(self.at)
 
     def git(self, *words: str) -> str:
         done = subprocess.run(["git", *words], cwd=self.project.root, capture_output=True, text=True, check=False)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from genba.application.sessions.host import host_name
 from genba.blackboard.views import fleet_views
 from genba.coordination.engine.worker_liveness import absent
+from genba.domain.timestamps import format_time, parse_time
 from genba.domain.views.workers import (
     BusyView,
     ExecutorView,
@@ -18,7 +19,6 @@ from genba.domain.views.workers import (
     Timeline,
     WorkerListView,
 )
-from genba.judgement.timestamps import moment, written
 from genba.judgement.views.timeline import lanes, stretches
 
 if TYPE_CHECKING:
@@ -70,14 +70,14 @@ class WorkersView:
         size = REACHES.get(reach, REACHES["24h"])
         step = size.total_seconds() / _STEPS
         until = datetime.fromtimestamp((time.time() // step + 1) * step, UTC)
-        since = written(until - size)
+        since = format_time(until - size)
         (spans, total), marks = self.lookout.fleet.store.read(
             lambda tx: (fleet_views.spans(tx, since, MOST_SPANS), fleet_views.part_marks(tx, since))
         )
         by = by if by == "agent" else "worker"
-        found = lanes(stretches(spans, marks, since, gone), by, written(until))
+        found = lanes(stretches(spans, marks, since, gone), by, format_time(until))
         left_out = max(0, total - len(spans))
-        return Timeline(since=since, until=written(until), by=by, lanes=found, total=total, left_out=left_out)
+        return Timeline(since=since, until=format_time(until), by=by, lanes=found, total=total, left_out=left_out)
 
     def _is_here(self, executor: Executor, gone: frozenset[str]) -> bool:
         return executor.host == self.host and executor.id not in gone
@@ -119,7 +119,7 @@ class WorkersView:
 def _busy(session: FleetSession, standing: TaskStatusReason, memory: MemoryUse) -> BusyView:
     task = standing.field.tasks.get(session.task)
     lives = standing.runs(session)
-    began, now = moment(session.started_at), moment(standing.field.now)
+    began, now = parse_time(session.started_at), parse_time(standing.field.now)
     seconds = max(0.0, (now - began).total_seconds()) if began is not None and now is not None else 0.0
     return BusyView(
         run=session.run,

@@ -46,7 +46,7 @@ from genba.domain.facilitation import (
     ScanPosition,
     SeenSession,
 )
-from genba.judgement.timestamps import hours_between, written
+from genba.domain.timestamps import format_time, hours_between
 from genba.judgement.tracking.issue_changes import Wanted
 from genba.judgement.triage.maintenance import Keeping, needs_a_person
 
@@ -83,7 +83,7 @@ _event = reader(Event)
 
 
 def now() -> str:
-    return written(datetime.now(UTC))
+    return format_time(datetime.now(UTC))
 
 
 class ProjectReader:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from genba.application.sessions.host import host_name
-from genba.judgement.timestamps import moment
+from genba.domain.timestamps import parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -32,7 +32,7 @@ def process_lives(process: int, known_at: str) -> bool:
     """True when a process runs that ran at this time: its number may belong to another one since."""
     import psutil  # noqa: PLC0415  (slow to import)
 
-    at = moment(known_at)
+    at = parse_time(known_at)
     try:
         found = psutil.Process(process)
         return found.status() != psutil.STATUS_ZOMBIE and (at is None or found.create_time() <= at.timestamp() + 1)

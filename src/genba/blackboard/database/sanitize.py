@@ -8,13 +8,14 @@ import msgspec
 from genba.domain.errors import UsageError
 from genba.domain.tasks.task import Actor
 from genba.domain.text_limits import LONGEST, cut
+from genba.domain.timestamps import format_time
 
 LARGEST = 2**63 - 1
 """The largest whole number that both databases can keep."""
 
 
 def now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return format_time(datetime.now(UTC))
 
 
 def most(limit: int | None) -> int:

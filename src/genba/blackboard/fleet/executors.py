@@ -1,13 +1,12 @@
 """Who carries out parts, and which providers nobody asks for now."""
 
-from datetime import UTC, datetime
-
 from genba.blackboard.database.sanitize import now, seen, storable
 from genba.blackboard.database.store import Statement, Transaction
 from genba.blackboard.tasks.history import EXECUTOR_CAME, EXECUTOR_LEFT, PROVIDER_PAUSED, NewEvent, tell
 from genba.domain.errors import UsageError
 from genba.domain.fleet.records import Executor, ProviderPause
 from genba.domain.tasks.task import Actor, ActorKind
+from genba.domain.timestamps import format_time, parse_time
 
 _REGISTER = Statement("""
 INSERT INTO executors (project_id, id, host, process, workers, status, started_at, heartbeat_at)
@@ -97,12 +96,10 @@ def forget_pauses(tx: Transaction) -> None:
 
 def _as_ours(until: str) -> str:
     """A time as the blackboard writes times, so that they can be compared as text."""
-    try:
-        read = datetime.fromisoformat(until)
-    except ValueError as error:
-        raise UsageError(f"{until!r} is no time", unchanged="nothing was changed.") from error
-    known = read if read.tzinfo is not None else read.replace(tzinfo=UTC)
-    return known.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    time = parse_time(until)
+    if time is None:
+        raise UsageError(f"{until!r} is no time", unchanged="nothing was changed.")
+    return format_time(time)
 
 
 def _tell(tx: Transaction, name: str, at: str, kind: str, data: dict[str, object]) -> None:

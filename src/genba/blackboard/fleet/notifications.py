@@ -13,6 +13,7 @@ from genba.blackboard.database.store import Row, Statement, Store, Transaction
 from genba.domain.fleet.notifications import Notification, NotificationEntry, NotificationStatus
 from genba.domain.fleet.progress import command_for
 from genba.domain.fleet.records import EscalationKind
+from genba.domain.timestamps import format_time
 
 LEASE_SECONDS = 60.0
 LONGEST_WAIT = timedelta(hours=1)
@@ -119,7 +120,7 @@ class NotificationBoard:
 
         def work(tx: Transaction) -> int:
             tx.do(_WITHDRAW, project=tx.project)
-            at = written(self._at(tx))
+            at = format_time(self._at(tx))
             missing = self._missing(tx, channels, kinds, reminder_hours)
             for escalation, channel, reminder in missing:
                 tx.do(_INSERT, project=tx.project, escalation=escalation, channel=channel, reminder=reminder, at=at)
@@ -136,10 +137,10 @@ class NotificationBoard:
             left = [row for row in tx.all(_CLAIM_UNDER_WAY, **values) if _is_left(row[9], row[10], at, lives)]
             row = left[0] if left else None
             if row is None:
-                row = tx.one(_CLAIM_PENDING, **values, at=written(at), far=written(at + LONGEST_WAIT + _SKEW))
+                row = tx.one(_CLAIM_PENDING, **values, at=format_time(at), far=format_time(at + LONGEST_WAIT + _SKEW))
             if row is None:
                 return None
-            until = written(at + timedelta(seconds=LEASE_SECONDS))
+            until = format_time(at + timedelta(seconds=LEASE_SECONDS))
             tx.do(_TAKE, id=row[0], owner=owner, until=until)
             return _entry(row, NotificationStatus.SENDING, attempts=row[3] + 1)
 
@@ -182,7 +183,7 @@ class NotificationBoard:
         newest: dict[tuple[int, str], Row] = {}
         for row in sorted(tx.all(_NEWEST, project=tx.project), key=lambda row: row[2]):
             newest[row[0], row[1]] = row
-        again = written(self._at(tx) - timedelta(hours=reminder_hours)) if reminder_hours else ""
+        again = format_time(self._at(tx) - timedelta(hours=reminder_hours)) if reminder_hours else ""
         found = []
         for escalation in opened:
             for channel in channels:
@@ -205,9 +206,9 @@ class NotificationBoard:
         def work(tx: Transaction) -> None:
             at = self._at(tx)
             if everyone:
-                until = written(at + min(timedelta(seconds=everyone), LONGEST_WAIT))
+                until = format_time(at + min(timedelta(seconds=everyone), LONGEST_WAIT))
                 tx.do(_HOLD_BACK, project=tx.project, channel=entry.channel, until=until)
-            later = written(at + min(timedelta(seconds=seconds), LONGEST_WAIT)) if seconds else ""
+            later = format_time(at + min(timedelta(seconds=seconds), LONGEST_WAIT)) if seconds else ""
             tx.do(
                 _END,
                 id=entry.id,
@@ -215,7 +216,7 @@ class NotificationBoard:
                 status=str(status),
                 error=bounded(error, _LONGEST_ERROR),
                 until=later,
-                at=written(at),
+                at=format_time(at),
             )
 
         self.store.write(work)
@@ -229,10 +230,6 @@ class NotificationBoard:
         return found
 
 
-def written(at: datetime) -> str:
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
 def _is_due(row: Row, at: datetime, channels: Sequence[str], lives: Lives) -> bool:
     """Whether one that was written down can be sent now on one of these channels, or need not be sent any more."""
     channel, status, not_before, owner, until, asked = (str(value) for value in row)
@@ -240,14 +237,14 @@ def _is_due(row: Row, at: datetime, channels: Sequence[str], lives: Lives) -> bo
         return False
     if status == NotificationStatus.SENDING:
         return _is_left(owner, until, at, lives)
-    waits = written(at) < not_before <= written(at + LONGEST_WAIT + _SKEW)
+    waits = format_time(at) < not_before <= format_time(at + LONGEST_WAIT + _SKEW)
     return asked != "open" or not waits
 
 
 def _is_left(owner: str, until: str, at: datetime, lives: Lives) -> bool:
     """Whether nobody sends it any more: its lease has run out, or its sender is dead."""
-    too_late = written(at + timedelta(seconds=LEASE_SECONDS) + _SKEW)
-    return until <= written(at) or until > too_late or lives(owner) is False
+    too_late = format_time(at + timedelta(seconds=LEASE_SECONDS) + _SKEW)
+    return until <= format_time(at) or until > too_late or lives(owner) is False
 
 
 def _entry(row: Row, status: NotificationStatus, attempts: int) -> NotificationEntry:

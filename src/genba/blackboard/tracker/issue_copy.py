@@ -18,6 +18,7 @@ from genba.domain.decoding import reader
 from genba.domain.errors import StateConflictError
 from genba.domain.sessions.loop_state import Feedback
 from genba.domain.tasks.task import Task
+from genba.domain.timestamps import format_time
 from genba.domain.tracker.issues import FIRST_OWN_NUMBER
 from genba.domain.tracker.remote import BoardItem, IssuePage, RemoteComment, TrackedIssue, TrackedPullRequest
 
@@ -181,7 +182,7 @@ class TrackerBoard:
             at = datetime.now(UTC)
             ends = at + timedelta(seconds=seconds)
             # No lease lasts longer than it can: one that seems to was written by a clock that was wrong.
-            times = {"now": _moment(at), "until": _moment(ends), "far": _moment(ends + _SKEW)}
+            times = {"now": format_time(at), "until": format_time(ends), "far": format_time(ends + _SKEW)}
             if tx.one(_LEASE, project=tx.project, name=name, owner=owner, dead=dead or owner, **times):
                 return ""
             row = tx.one(_HOLDER, project=tx.project, name=name)
@@ -498,7 +499,3 @@ def _row(row: Row) -> TrackedRow:
         gone=bool(gone),
         issue=issue,
     )
-
-
-def _moment(at: datetime) -> str:
-    return at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

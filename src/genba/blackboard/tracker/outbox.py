@@ -13,9 +13,10 @@ from datetime import UTC, datetime
 from genba.blackboard.database.sanitize import as_json, named, storable
 from genba.blackboard.database.store import Statement, Store, Transaction
 from genba.blackboard.tracker import outbox_order
-from genba.blackboard.tracker.outbox_order import COLUMNS, Lives, Turn, entry_of, liveness_unknown, written
+from genba.blackboard.tracker.outbox_order import COLUMNS, Lives, Turn, entry_of, liveness_unknown
 from genba.domain.errors import NotFoundError, StateConflictError, UsageError
 from genba.domain.tasks.task import Actor
+from genba.domain.timestamps import format_time
 from genba.domain.tracker.outbox import (
     DeliveryReceipt,
     KeepComment,
@@ -82,7 +83,7 @@ def record(tx: Transaction, key: str, change: RemoteChange, *, run: str = "", at
         lane=lane,
         change=as_json(change),
         run=run,
-        at=at or written(datetime.now(UTC)),
+        at=at or format_time(datetime.now(UTC)),
     )
     return show(tx, int(row[0]) if row else 0)
 
@@ -141,7 +142,7 @@ def drop(tx: Transaction, id: int, actor: Actor, at: datetime, lives: Lives = li
             unchanged="nothing was changed.",
             hint=f"genba outbox show {id}",
         )
-    tx.do(_DROP, project=tx.project, id=id, why=f"dropped by {actor.name}", at=written(at))
+    tx.do(_DROP, project=tx.project, id=id, why=f"dropped by {actor.name}", at=format_time(at))
     return show(tx, id)
 
 
@@ -164,7 +165,7 @@ class Outbox:
         self._clock = clock
 
     def record(self, key: str, change: RemoteChange, *, run: str = "") -> OutboxEntry:
-        return self.store.write(lambda tx: record(tx, key, change, run=run, at=written(self._at(tx))))
+        return self.store.write(lambda tx: record(tx, key, change, run=run, at=format_time(self._at(tx))))
 
     def by_key(self, key: str) -> OutboxEntry | None:
         return self.store.read(lambda tx: by_key(tx, key))

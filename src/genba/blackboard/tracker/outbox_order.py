@@ -7,7 +7,7 @@ ever: no lease, no pause and no count is believed to last longer than it can.
 """
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -15,6 +15,7 @@ from genba.blackboard.database.sanitize import as_json, bounded
 from genba.blackboard.database.store import Row, Statement, Transaction
 from genba.domain.decoding import reader
 from genba.domain.errors import StateConflictError
+from genba.domain.timestamps import format_time, parse_time
 from genba.domain.tracker.outbox import (
     CloseIssue,
     DeliveryReceipt,
@@ -155,12 +156,12 @@ def claim(
     """Take the lease for the next change, of one lane or of all, and begin it unless it has to be looked for."""
     tx.do(_ADD_SENDER, project=tx.project)
     sender = _sender(tx, _HOLD_SENDER)
-    tx.do(_COUNT_FROM_NOW, project=tx.project, at=written(at), soon=written(at + _SKEW))
-    tx.do(_FORGET_OLD, project=tx.project, hour_ago=written(at - _HOUR))
+    tx.do(_COUNT_FROM_NOW, project=tx.project, at=format_time(at), soon=format_time(at + _SKEW))
+    tx.do(_FORGET_OLD, project=tx.project, hour_ago=format_time(at - _HOUR))
     turn = _turn(tx, sender, owner, at, pace, lane, lives)
     if turn.entry is None:
         return turn
-    tx.do(_LEASE, project=tx.project, owner=owner, until=written(at + timedelta(seconds=LEASE_SECONDS)))
+    tx.do(_LEASE, project=tx.project, owner=owner, until=format_time(at + timedelta(seconds=LEASE_SECONDS)))
     if turn.look:
         return turn
     return msgspec.structs.replace(turn, entry=_begun(tx, turn.entry, at))
@@ -186,7 +187,7 @@ def renew(tx: Transaction, owner: str, at: datetime) -> bool:
     """A longer lease for who has it already."""
     if _sender(tx, _HOLD_SENDER).owner != owner:
         return False
-    tx.do(_LEASE, project=tx.project, owner=owner, until=written(at + timedelta(seconds=LEASE_SECONDS)))
+    tx.do(_LEASE, project=tx.project, owner=owner, until=format_time(at + timedelta(seconds=LEASE_SECONDS)))
     return True
 
 
@@ -196,7 +197,7 @@ def end(tx: Transaction, owner: str, entry: OutboxEntry, receipt: DeliveryReceip
     same = current.change == entry.change
     values = {"project": tx.project, "id": entry.id, "receipt": as_json(receipt)}
     if same:
-        tx.do(_END, at=written(at), **values)
+        tx.do(_END, at=format_time(at), **values)
     elif current.status is not OutboxStatus.DONE:
         tx.do(_ONCE_MORE, **values)
     tx.do(_LET_GO, project=tx.project, owner=owner)
@@ -215,7 +216,7 @@ def fail(tx: Transaction, owner: str, entry: OutboxEntry, error: str) -> OutboxE
 
 def postpone(tx: Transaction, owner: str, entry: OutboxEntry, until: datetime, error: str) -> OutboxEntry:
     """It is tried again, not before that time; what comes after it on its lane waits with it."""
-    tx.do(_POSTPONE, project=tx.project, id=entry.id, error=bounded(error), until=written(until))
+    tx.do(_POSTPONE, project=tx.project, id=entry.id, error=bounded(error), until=format_time(until))
     tx.do(_LET_GO, project=tx.project, owner=owner)
     return _still(tx, entry)
 
@@ -232,7 +233,7 @@ def pause(tx: Transaction, until: datetime, why: str, at: datetime, firm: bool) 
     known = _believed(sender.paused_until, at)
     if known is not None:
         until, firm = max(until, known), firm or sender.firm
-    tx.do(_PAUSE, project=tx.project, until=written(until), firm=firm, why=bounded(why))
+    tx.do(_PAUSE, project=tx.project, until=format_time(until), firm=firm, why=bounded(why))
 
 
 def unpause(tx: Transaction, at: datetime) -> None:
@@ -254,15 +255,11 @@ def after(at: datetime, seconds: float) -> datetime:
     return at + timedelta(seconds=max(0.0, min(seconds, LONGEST_PAUSE.total_seconds() - 1)))
 
 
-def written(at: datetime) -> str:
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
 def _turn(tx: Transaction, sender: _Sender, owner: str, at: datetime, pace: Pace, lane: str, lives: Lives) -> Turn:
     leased = _lease_ends(sender, at, lives) if sender.owner != owner else None
     if leased is not None:
         return _waiting(at, leased, "another process is sending", sender.owner)
-    values = {"project": tx.project, "lane": lane, "at": written(at), "far": written(at + LONGEST_PAUSE)}
+    values = {"project": tx.project, "lane": lane, "at": format_time(at), "far": format_time(at + LONGEST_PAUSE)}
     due, paused = tx.one(_DUE, **values), _believed(sender.paused_until, at)
     row = due or tx.one(_NEXT, project=tx.project, lane=lane)
     if row is None:
@@ -271,10 +268,10 @@ def _turn(tx: Transaction, sender: _Sender, owner: str, at: datetime, pace: Pace
     if paused is not None:
         return _waiting(at, paused, sender.why)
     if due is None:
-        return _waiting(at, _read(entry.not_before, at), entry.error or "it is tried again later")
+        return _waiting(at, _time(entry.not_before, at), entry.error or "it is tried again later")
     if entry.status is OutboxStatus.SENDING:
         settling = timedelta(seconds=pace.settle_seconds)
-        settled = _read(entry.sent_at, at) + settling
+        settled = _time(entry.sent_at, at) + settling
         if at < settled <= at + settling:
             return _waiting(at, settled, "it was cut off, and is looked for first")
     free = _free(tx, at, pace, mutations_of(entry.change))
@@ -285,12 +282,12 @@ def _turn(tx: Transaction, sender: _Sender, owner: str, at: datetime, pace: Pace
 
 
 def _waiting(at: datetime, until: datetime, why: str, holder: str = "") -> Turn:
-    return Turn(until=written(until), wait=max(0.0, (until - at).total_seconds()), why=why, holder=holder)
+    return Turn(until=format_time(until), wait=max(0.0, (until - at).total_seconds()), why=why, holder=holder)
 
 
 def _free(tx: Transaction, at: datetime, pace: Pace, mutations: int) -> datetime:
     """When so many requests may follow what was sent."""
-    sent = [(min(_read(text, at), at), count) for text, count in _recent(tx, at)]
+    sent = [(min(_time(text, at), at), count) for text, count in _recent(tx, at)]
     if not sent:
         return at
     last, count = sent[-1]
@@ -305,7 +302,7 @@ def _free(tx: Transaction, at: datetime, pace: Pace, mutations: int) -> datetime
 
 
 def _recent(tx: Transaction, at: datetime) -> list[Row]:
-    return tx.all(_SENT, project=tx.project, hour_ago=written(at - _HOUR))
+    return tx.all(_SENT, project=tx.project, hour_ago=format_time(at - _HOUR))
 
 
 def _pace_words(pace: Pace, left: timedelta) -> str:
@@ -315,10 +312,10 @@ def _pace_words(pace: Pace, left: timedelta) -> str:
 
 
 def _begun(tx: Transaction, entry: OutboxEntry, at: datetime) -> OutboxEntry:
-    row = tx.one(_BEGIN, project=tx.project, id=entry.id, at=written(at))
-    tx.do(_SEND, project=tx.project, id=entry.id, mutations=mutations_of(entry.change), at=written(at))
+    row = tx.one(_BEGIN, project=tx.project, id=entry.id, at=format_time(at))
+    tx.do(_SEND, project=tx.project, id=entry.id, mutations=mutations_of(entry.change), at=format_time(at))
     attempts = int(row[0]) if row else entry.attempts + 1
-    return msgspec.structs.replace(entry, status=OutboxStatus.SENDING, attempts=attempts, sent_at=written(at))
+    return msgspec.structs.replace(entry, status=OutboxStatus.SENDING, attempts=attempts, sent_at=format_time(at))
 
 
 def _still(tx: Transaction, entry: OutboxEntry) -> OutboxEntry:
@@ -340,7 +337,7 @@ def _lease_ends(sender: _Sender, at: datetime, lives: Lives) -> datetime | None:
     """When another sender's lease ends; None when it has ended, or when its owner is dead."""
     if not sender.owner or not sender.until:
         return None
-    alive, until = lives(sender.owner), _read(sender.until, at)
+    alive, until = lives(sender.owner), _time(sender.until, at)
     longest = at + timedelta(seconds=LEASE_SECONDS)
     if alive is False:
         return None
@@ -351,12 +348,9 @@ def _lease_ends(sender: _Sender, at: datetime, lives: Lives) -> datetime | None:
 
 def _believed(text: str, at: datetime) -> datetime | None:
     """The end of a pause that is not over; None when it is, or when it is from another clock."""
-    until = _read(text, at)
+    until = _time(text, at)
     return until if at < until <= at + LONGEST_PAUSE else None
 
 
-def _read(text: str, otherwise: datetime) -> datetime:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        return otherwise
+def _time(text: str, otherwise: datetime) -> datetime:
+    return parse_time(text) or otherwise

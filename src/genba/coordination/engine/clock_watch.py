@@ -8,7 +8,7 @@ import asyncio
 
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.coordination.workflow.rate_limits import Clocks, SystemClocks
-from genba.judgement.timestamps import later, moment
+from genba.domain.timestamps import later, parse_time
 
 _A_LOT_SECONDS = 60.0
 """A clock that is put right by less is no trouble to anybody."""
@@ -33,5 +33,5 @@ class ClockWatch:
         self._apart = apart  # not before: one that could not be written down is seen again
 
     def _gap(self) -> float:
-        at = moment(self._times.now())
+        at = parse_time(self._times.now())
         return (at.timestamp() if at is not None else 0.0) - self._times.elapsed()

@@ -386,7 +386,7 @@ class Facilitator:
         positions = {
             _GIT: msgspec.json.encode(msgspec.structs.replace(inputs.scanned.position, form=_FORM)).decode(),
             _GIT_BEFORE: "",
-            "reverts": inputs.reverts.written() if inputs.reverts else "",
+            "reverts": inputs.reverts.encoded() if inputs.reverts else "",
             "event": str(records.newest_event),
             "journals": inputs.journals,
         }

@@ -23,9 +23,9 @@ from genba.domain.facilitation import (
     SeenSession,
 )
 from genba.domain.tasks.task import Priority, TaskStatus
+from genba.domain.timestamps import format_time, parse_time
 from genba.domain.tracker.remote import TrackedIssue, TrackedPullRequest
 from genba.judgement.loop.closure import stage_after
-from genba.judgement.timestamps import moment, written
 from genba.judgement.triage.evidence_ownership import (
     Owner,
     is_newer,
@@ -61,7 +61,7 @@ class Reverts:
         before = _kept_reverts.decode(kept)
         return cls({**before.commits, **found.reverts}, {**before.requests, **found.reverted_requests})
 
-    def written(self) -> str:
+    def encoded(self) -> str:
         return msgspec.json.encode(_KeptReverts(dict(self.commits), dict(self.requests))).decode()
 
     def of(self, sha: str) -> str:
@@ -124,8 +124,8 @@ def uniform(text: str) -> str:
         return f"{text[:-1]}.000000Z"
     if not text or (len(text) == _PLAIN + 7 and text.endswith("Z")):
         return text
-    at = moment(text)
-    return written(at) if at is not None else ""
+    at = parse_time(text)
+    return format_time(at) if at is not None else ""
 
 
 def names_now(kept: Mapping[int, list[str]], scanned: Scanned) -> dict[int, list[str]]:

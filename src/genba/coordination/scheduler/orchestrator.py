@@ -48,12 +48,12 @@ from genba.domain.fleet.records import (
     segment_workflow,
 )
 from genba.domain.tasks.task import Actor, ActorKind, Blocker, BlockerKind, StatusChange, TaskStatus
+from genba.domain.timestamps import later
 from genba.judgement.language.sentences import in_language
 from genba.judgement.scheduling import actions as can
 from genba.judgement.scheduling.actions import SchedulerAction, WorkerContext
 from genba.judgement.scheduling.dispatch import scheduler_actions
 from genba.judgement.scheduling.scheduler_view import held_by
-from genba.judgement.timestamps import later
 
 PART = "part"
 """The kind of the workflows of sessions."""

@@ -34,6 +34,7 @@ from genba.domain.fleet.records import Escalation, EscalationKind
 from genba.domain.ports import Clock, RemoteIssues
 from genba.domain.tasks.task import Actor, ActorKind, Blocker, BlockerKind, StatusChange, Task, TaskEdit, TaskStatus
 from genba.domain.text_limits import one_line
+from genba.domain.timestamps import hours_between
 from genba.domain.tracker.outbox import (
     CloseIssue,
     DeliveryReceipt,
@@ -44,7 +45,6 @@ from genba.domain.tracker.outbox import (
     SetCardStatus,
 )
 from genba.domain.tracker.remote import PullRequestNews, PullRequestState, Terms, TrackedPullRequest
-from genba.judgement.timestamps import hours_between
 from genba.judgement.tracking.issue_changes import GITHUB, owner_of
 from genba.judgement.tracking.pull_requests import (
     UNTRIED,

@@ -15,8 +15,8 @@ from genba.coordination.tracker.outbox_sender import Sender
 from genba.coordination.tracker.tracker_sync import Synchronizer, SyncInProgressError
 from genba.definitions.project.tracker_section import GitHubSettings
 from genba.domain.errors import GenbaError, RecoverableError, StateConflictError
+from genba.domain.timestamps import hours_between
 from genba.domain.tracker.remote import SyncResult, Terms
-from genba.judgement.timestamps import hours_between
 from genba.judgement.tracking.pull_requests import UNTRIED
 
 _LOOKED = "looked_at"

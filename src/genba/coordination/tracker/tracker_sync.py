@@ -22,6 +22,7 @@ from genba.domain.decoding import reader
 from genba.domain.errors import NotFoundError, RemoteUnavailable, StateConflictError
 from genba.domain.ports import Clock, RemoteIssues
 from genba.domain.tasks.task import Task
+from genba.domain.timestamps import hours_between, later
 from genba.domain.tracker.remote import (
     BoardItem,
     IssuePage,
@@ -29,7 +30,6 @@ from genba.domain.tracker.remote import (
     SyncResult,
     TrackedIssue,
 )
-from genba.judgement.timestamps import hours_between, later
 from genba.judgement.tracking.issue_changes import Known, Wanted, owner_of
 
 LEASE = "lease:sync"

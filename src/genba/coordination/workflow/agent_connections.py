@@ -18,8 +18,8 @@ from genba.coordination.workflow.rate_limits import Clocks, RateLimits
 from genba.coordination.workflow.tokens import Secret, SecretKind, digest, fits, hashed, new_secret, read_secret
 from genba.domain.errors import StateConflictError
 from genba.domain.fleet.records import Purpose
+from genba.domain.timestamps import later
 from genba.domain.workflow.actions import ActionKind, AgentConnection, ErrorCode, Hierarchy, Tool, WorkflowError
-from genba.judgement.timestamps import later
 
 FAILURES_OF_ONE, FAILURES_OF_ALL = 10, 200
 """Failed authentications in a minute, of one name and of all together."""

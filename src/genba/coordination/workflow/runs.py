@@ -5,8 +5,8 @@ import asyncio
 from genba.blackboard.workflow.workflow_board import WorkflowBoard
 from genba.coordination.workflow.rate_limits import Clocks, SystemClocks
 from genba.coordination.workflow.tokens import SecretKind, hashed, new_secret
+from genba.domain.timestamps import later
 from genba.domain.workflow.actions import SessionResult
-from genba.judgement.timestamps import later
 
 CREDENTIAL_SECONDS = 3600.0
 """How long an instance may take from its start to its first call."""

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
+from genba.domain.timestamps import parse_time
 from genba.domain.views.agents import AgentView
 from genba.domain.views.workers import Lane, Timeline, WorkSpan
-from genba.judgement.timestamps import moment
 
 ROW = 22
 _LEAST_WIDTH = 0.45
@@ -72,8 +72,8 @@ def _lane(lane: Lane, since: datetime, until: datetime) -> DrawnLane:
     size = (until - since).total_seconds()
     bars = []
     for stretch in lane.stretches:
-        began = max(moment(stretch.began) or since, since)
-        ended = min(moment(stretch.ended) or until, until)
+        began = max(parse_time(stretch.began) or since, since)
+        ended = min(parse_time(stretch.ended) or until, until)
         seconds = max(0.0, (ended - began).total_seconds())
         width = max(100 * seconds / size, _LEAST_WIDTH)
         x = min(100 * (began - since).total_seconds() / size, 100 - _LEAST_WIDTH)

@@ -7,8 +7,8 @@ import msgspec
 from genba.definitions.project.work_sections import AttemptSettings
 from genba.domain.errors import ConfigurationError, GenbaError, NotFoundError, UsageError
 from genba.domain.fleet.records import FleetSession
+from genba.domain.timestamps import later
 from genba.judgement.language.sentences import in_language
-from genba.judgement.timestamps import later
 
 HOPELESS = "configuration: "
 """How the reason of a session begins that would end the same way however often it is tried."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from genba.domain.tasks.task import Priority, Task
-from genba.judgement.timestamps import hours_between
+from genba.domain.timestamps import hours_between
 
 _RANK = {priority: rank for rank, priority in enumerate(Priority)}
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from genba.definitions.project.work_sections import FleetSettings
 from genba.domain.fleet.records import EntryStatus, EscalationKind, FleetSession, FleetSnapshot, MergeEntry
 from genba.domain.tasks.task import BlockerKind, Task, TaskStatus
+from genba.domain.timestamps import is_backing_off, later
 from genba.judgement.scheduling import escalations, spending
 from genba.judgement.scheduling.actions import (
     Close,
@@ -31,7 +32,6 @@ from genba.judgement.scheduling.critical_path import circles, waits_for
 from genba.judgement.scheduling.scheduler_view import SchedulerView
 from genba.judgement.scheduling.starting import start_task
 from genba.judgement.scheduling.waiting_sessions import ABORTED, after_single_session, next_for_session
-from genba.judgement.timestamps import holds_off, later
 
 _COMPLETED, _FAILED = "completed", "failed"
 _FOR_A_PERSON = (WaitReason.PERSON, WaitReason.PULL_REQUEST, WaitReason.HELD, WaitReason.AGENT)
@@ -197,7 +197,7 @@ class _Scheduler:
         for target, entries in sorted(by_target.items()):
             if self._turns_already(target, entries):
                 continue
-            if not all(holds_off(self.field.now, _tried(entry), self._tried_again(entry)) for entry in entries):
+            if not all(is_backing_off(self.field.now, _tried(entry), self._tried_again(entry)) for entry in entries):
                 yield RunQueue(target=target)
             else:
                 soonest = min(entries, key=self._tried_again)

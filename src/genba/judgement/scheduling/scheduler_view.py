@@ -15,9 +15,9 @@ from genba.domain.fleet.records import (
     Review,
 )
 from genba.domain.tasks.task import Task, TaskStatus
+from genba.domain.timestamps import is_before
 from genba.judgement.scheduling.actions import Agent, WorkerContext
 from genba.judgement.scheduling.assignment import Assignment, assign
-from genba.judgement.timestamps import is_before
 
 DECIDED = ("answered", "approved", "rejected")
 _WORKS = (Purpose.WORK, Purpose.INTEGRATE)

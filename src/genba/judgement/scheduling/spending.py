@@ -7,7 +7,7 @@ import msgspec
 from genba.definitions.project.work_sections import BudgetSettings, FleetSettings
 from genba.domain.fleet.records import Cost, Escalation, EscalationKind, FleetSnapshot
 from genba.domain.tasks.task import Task
-from genba.judgement.timestamps import next_day
+from genba.domain.timestamps import next_day
 
 TASK, AGENT, DAY, PROJECT = "task", "agent_day", "day", "project"
 

@@ -6,6 +6,7 @@ from genba.domain.fleet.records import EscalationKind, FleetSession, Plan, Purpo
 from genba.domain.sessions.loop_state import Feedback
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.tasks.task import Blocker, BlockerKind, Task, TaskStatus
+from genba.domain.timestamps import is_backing_off
 from genba.judgement.language.sentences import in_language
 from genba.judgement.scheduling import escalations, spending
 from genba.judgement.scheduling.actions import (
@@ -30,7 +31,6 @@ from genba.judgement.scheduling.assignment import (
 )
 from genba.judgement.scheduling.attempts import Attempt, NoAttemptLeft, next_attempt
 from genba.judgement.scheduling.scheduler_view import SchedulerView
-from genba.judgement.timestamps import holds_off
 
 _CAME_BACK = (Outcome.ABORTED, Outcome.INCOMPLETE)
 """Outcomes of a session that landed the parts of a task, where only a worker can go on."""
@@ -105,7 +105,7 @@ def _try(
 def _start(
     at: SchedulerView, task: Task, purpose: Purpose, chosen: Attempt, why: str, gap: Feedback | None
 ) -> SchedulerAction:
-    if holds_off(at.now, chosen.since, chosen.not_before):
+    if is_backing_off(at.now, chosen.since, chosen.not_before):
         message = f"{chosen.why}; it is tried again in a while"
         return Wait(task=task.number, kind=WaitReason.BACKOFF, why=message, until=chosen.not_before)
     budget = spending.reached(at.field, at.settings, task, chosen.agent)

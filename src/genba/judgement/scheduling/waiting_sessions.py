@@ -21,6 +21,7 @@ from genba.domain.fleet.records import (
 from genba.domain.sessions.loop_state import CONFLICT, Feedback
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.tasks.task import Task, TaskStatus
+from genba.domain.timestamps import hours_between, is_backing_off, is_before, later
 from genba.judgement.language.sentences import in_language
 from genba.judgement.language.wording import say
 from genba.judgement.scheduling import escalations, spending
@@ -37,7 +38,6 @@ from genba.judgement.scheduling.actions import (
 )
 from genba.judgement.scheduling.assignment import no_reviewer, reviewers
 from genba.judgement.scheduling.scheduler_view import SchedulerView
-from genba.judgement.timestamps import holds_off, hours_between, is_before, later
 from genba.judgement.tracking.pull_requests import FAILED_CHECKS, waits_for
 from genba.judgement.verification.paths import some
 from genba.judgement.verification.reviews import findings_gap
@@ -207,7 +207,11 @@ def _landed(at: SchedulerView, task: Task, session: FleetSession, entry: MergeEn
     again = later(session.heartbeat_at, max(settings.backoff_seconds, since))
     if since < settings.backoff_seconds * 2.0**settings.max:
         why = f"it landed on {entry.target}, and its closure is tried again: {failed}"
-        return _wait(task, WaitReason.BACKOFF, why, again) if holds_off(at.now, session.heartbeat_at, again) else close
+        return (
+            _wait(task, WaitReason.BACKOFF, why, again)
+            if is_backing_off(at.now, session.heartbeat_at, again)
+            else close
+        )
     if at.asked(task.number, EscalationKind.ATTEMPTS) is not None:
         return _wait(task, WaitReason.PERSON, f"it landed, and cannot be closed: {failed}  genba approve {task.number}")
     result = at.decided(task.number, EscalationKind.ATTEMPTS)
@@ -221,7 +225,7 @@ def _landed(at: SchedulerView, task: Task, session: FleetSession, entry: MergeEn
 def _closed_later(at: SchedulerView, task: Task, session: FleetSession, entry: MergeEntry) -> SchedulerAction:
     """The machine had no room for the closure. That is nobody's failure: it is tried until there is some."""
     again = later(session.heartbeat_at, at.settings.attempts.backoff_seconds)
-    if not holds_off(at.now, session.heartbeat_at, again):
+    if not is_backing_off(at.now, session.heartbeat_at, again):
         return _close(session, entry)
     why = f"it landed on {entry.target}, and is closed when there is room: {session.reason}"
     return _wait(task, WaitReason.BACKOFF, why, again)

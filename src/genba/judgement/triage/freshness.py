@@ -3,7 +3,7 @@
 import msgspec
 
 from genba.domain.facilitation import Freshness
-from genba.judgement.timestamps import later
+from genba.domain.timestamps import later
 
 
 class Ages(msgspec.Struct, frozen=True, kw_only=True):
