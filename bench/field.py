@@ -12,7 +12,7 @@ from bench.measuring import Row
 from genba.application.facilitator.facilitator import facilitator
 from genba.blackboard.database.store import Statement, Transaction
 from genba.connections.git.worktrees.trash import delete_later
-from genba.coordination.facilitator.facilitator import Look
+from genba.coordination.facilitator.facilitator import TriageResult
 from genba.domain.facilitation import How, IssueFacts, SeenCommit
 from genba.judgement.triage.assessment import assess_all
 from genba.judgement.triage.health import health_of
@@ -87,7 +87,7 @@ def _bare(root: Path) -> float:
     return time.perf_counter() - began
 
 
-async def _look(context: ProjectContext) -> tuple[float, Look]:
+async def _look(context: ProjectContext) -> tuple[float, TriageResult]:
     began = time.perf_counter()
     look = await (await facilitator(context)).look()
     return time.perf_counter() - began, look

@@ -12,7 +12,7 @@ import pytest
 from genba.blackboard.database.store import Transaction
 from genba.blackboard.tasks.board import Blackboard
 from genba.blackboard.tracker import outbox as rows
-from genba.blackboard.tracker.outbox_order import Turn
+from genba.blackboard.tracker.outbox_order import NextSend
 from genba.domain.errors import (
     AccessRefusedError,
     NotAllowedError,
@@ -284,7 +284,7 @@ async def test_a_sender_cut_off_before_anything_is_sent_returns_the_lease(board:
     go_on = threading.Event()
 
     class Slow(rows.Outbox):
-        def claim(self, *arguments: Any, **named: Any) -> Turn:
+        def claim(self, *arguments: Any, **named: Any) -> NextSend:
             turn = super().claim(*arguments, **named)
             loop.call_soon_threadsafe(waiting.set)
             assert go_on.wait(30)

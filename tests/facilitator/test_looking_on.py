@@ -15,7 +15,7 @@ from genba.blackboard.database.sanitize import now as written_now
 from genba.blackboard.database.store import Statement
 from genba.blackboard.tasks.board import Blackboard
 from genba.blackboard.triage.triage_board import BoardRecords, FieldBoard, Keeps
-from genba.coordination.facilitator.facilitator import Facilitator, Look, Scope
+from genba.coordination.facilitator.facilitator import Facilitator, Scope, TriageResult
 from genba.domain.errors import GenbaError
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.sessions.session import SessionEnd, SessionStart
@@ -195,7 +195,7 @@ class World:
         self.at += timedelta(hours=self.dice.choice((1, 5, 30, 100, 400)))
 
 
-def told(look: Look) -> dict[str, Any]:
+def told(look: TriageResult) -> dict[str, Any]:
     """All that a report says, but for what changed."""
     report: dict[str, Any] = msgspec.to_builtins(look.report)
     for each in report["assessments"]:
@@ -203,7 +203,7 @@ def told(look: Look) -> dict[str, Any]:
     return report
 
 
-def differences(one: Look, other: Look) -> list[Any]:
+def differences(one: TriageResult, other: TriageResult) -> list[Any]:
     here, there = told(one), told(other)
     lists = ("assessments", "actions", "orphaned", "health")
     rest = [{name: (here[name], there[name])} for name in here if name not in lists and here[name] != there[name]]

@@ -7,7 +7,7 @@ from genba.domain.tasks.task import TaskStatus
 from genba.domain.tracker.remote import RemoteCheck
 from genba.judgement.triage.health import health_of
 from genba.judgement.triage.orphaned_work import orphaned
-from genba.judgement.triage.recommendations import TriageContext, recommend
+from genba.judgement.triage.recommendations import Recommender, TriageContext
 from tests.facilitator.fields import agent, field, issue, judged, landed, request, session
 
 TREE = "/work/trees/a b"
@@ -112,7 +112,8 @@ ITERATOR = agent()
 def health(*issues: IssueFacts, agents: Any = (ITERATOR,)) -> dict[str, tuple[int, ...]]:
     """The conditions that do not hold, with the issues that offend."""
     states = judged(*issues)
-    found = health_of(states, recommend(states, field(*issues), agents))
+    moves = Recommender(states, field(*issues), agents, TriageContext())
+    found = health_of(states, moves.recommend(), in_work=moves.in_work)
     assert [each.name for each in found] == ["states_clear", "next_clear", "blockers_visible", "startable"]
     assert all(each.holds == (not each.offenders) for each in found)
     return {each.name: each.offenders for each in found if not each.holds}

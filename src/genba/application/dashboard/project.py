@@ -14,7 +14,7 @@ from genba.domain.views.project import IssueLine, ProjectView, StateRow
 
 if TYPE_CHECKING:
     from genba.application.dashboard.queries import DashboardQueries
-    from genba.coordination.facilitator.facilitator import Look
+    from genba.coordination.facilitator.facilitator import TriageResult
     from genba.judgement.views.status_reasons import TaskStatusReason
 
 _NAMED = 8
@@ -35,9 +35,9 @@ class FieldWindow:
     def __init__(self, lookout: DashboardQueries) -> None:
         self.lookout = lookout
         self._lock = asyncio.Lock()
-        self._seen: tuple[int, Look] | None = None
+        self._seen: tuple[int, TriageResult] | None = None
 
-    async def look(self) -> Look:
+    async def look(self) -> TriageResult:
         """What the facilitator sees. It asks no tracker, and says nothing there."""
         async with self._lock:
             stamp = await asyncio.to_thread(self.lookout.stamp)

@@ -22,8 +22,8 @@ from genba.coordination.facilitator.facilitator import (
     FacilitationMode,
     Facilitator,
     Journals,
-    Look,
     Scope,
+    TriageResult,
 )
 from genba.coordination.facilitator.issue_facts import is_board
 from genba.domain.commit_time import commit_time
@@ -253,7 +253,7 @@ async def facilitator(context: ProjectContext) -> Facilitator:
     return Facilitator(FieldBoard(board), repository, mode, now)
 
 
-def report_of(look: Look) -> dict[str, Any]:
+def report_of(look: TriageResult) -> dict[str, Any]:
     """The report for a program: the four outputs by their names, and what else was seen."""
     return report_values(look.report, look.moves.command_for)
 
@@ -388,11 +388,11 @@ def _age(office: GitHubOffice) -> str:
 
 async def say(
     context: ProjectContext,
-    look: Look,
+    look: TriageResult,
     words: Mapping[tuple[str, int], str] = MappingProxyType({}),
     *,
     offline: bool = False,
-) -> Look:
+) -> TriageResult:
     """Carry out what a look proposes, and send it where it lives elsewhere. See `Facilitator.apply` for `words`."""
     report = await (await facilitator(context)).apply(look, words)
     sent = await _send(context) if not offline else None

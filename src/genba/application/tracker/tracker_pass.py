@@ -25,7 +25,7 @@ _PATIENCE_SECONDS = 60.0
 _AS_MINUTES = 120.0
 
 
-class Look(msgspec.Struct, frozen=True, kw_only=True):
+class SyncPass(msgspec.Struct, frozen=True, kw_only=True):
     """What one look came to."""
 
     repository: str
@@ -50,21 +50,21 @@ async def look(
     board: tuple[str, int] | None = None,
     dry_run: bool = False,
     progress: Say | None = None,
-) -> Look:
+) -> SyncPass:
     """Bring the tasks in line with the tracker, then the tracker with the tasks. A dry run only shows both."""
     synchronizer = office.synchronizer(progress)
     store = office.context.board().store
     try:
         if dry_run:
             result = await synchronizer.preview(full)
-            return await _told(office, Look(repository=office.settings.repository, result=result))
+            return await _with_outbox(office, SyncPass(repository=office.settings.repository, result=result))
         followed = await asyncio.to_thread(store.read, pull_request_terms.every)
         result = await synchronizer.sync(full=full, label=label, board=board)
-        found = Look(repository=office.settings.repository, result=result)
+        found = SyncPass(repository=office.settings.repository, result=result)
         if office.settings.send:
             found = await _send(office, synchronizer.read_back, found)
         found = msgspec.structs.replace(found, behind=await _bring_along(office, followed, found.result.news))
-        return await _told(office, found)
+        return await _with_outbox(office, found)
     except RateLimited as error:
         error.hint = error.hint or f"what was read is kept; {_from(error.retry_after)}: genba sync"
         raise
@@ -79,7 +79,7 @@ def _from(seconds: float | None) -> str:
     return f"in {seconds:.0f} s" if seconds < _AS_MINUTES else f"in {seconds / 60:.0f} min"
 
 
-async def _send(office: GitHubOffice, read_back: ReadBack, found: Look) -> Look:
+async def _send(office: GitHubOffice, read_back: ReadBack, found: SyncPass) -> SyncPass:
     """Send what there is. After a merge the pull requests are looked at again: its issue may be to be closed."""
     sender = office.sender()
     for _ in range(_ROUNDS):
@@ -98,7 +98,7 @@ async def _send(office: GitHubOffice, read_back: ReadBack, found: Look) -> Look:
     return found
 
 
-def _newest(found: Look, news: tuple[PullRequestNews, ...]) -> tuple[PullRequestNews, ...]:
+def _newest(found: SyncPass, news: tuple[PullRequestNews, ...]) -> tuple[PullRequestNews, ...]:
     by_number = {one.number: one for one in (*found.result.news, *news)}
     return tuple(by_number.values())
 
@@ -119,7 +119,7 @@ async def _bring_along(
     return tuple(behind)
 
 
-async def _told(office: GitHubOffice, found: Look) -> Look:
+async def _with_outbox(office: GitHubOffice, found: SyncPass) -> SyncPass:
     store, copy = office.context.board().store, office.board()
     waiting = await asyncio.to_thread(store.read, outbox.pending)
     left = tuple(entry for entry in waiting if entry.status is not OutboxStatus.FAILED)

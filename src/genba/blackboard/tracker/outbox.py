@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from genba.blackboard.database.sanitize import as_json, named, storable
 from genba.blackboard.database.store import Statement, Store, Transaction
 from genba.blackboard.tracker import outbox_order
-from genba.blackboard.tracker.outbox_order import COLUMNS, Lives, Turn, entry_of, liveness_unknown
+from genba.blackboard.tracker.outbox_order import COLUMNS, Lives, NextSend, entry_of, liveness_unknown
 from genba.domain.errors import NotFoundError, StateConflictError, UsageError
 from genba.domain.tasks.task import Actor
 from genba.domain.timestamps import format_time
@@ -200,11 +200,11 @@ class Outbox:
 
     # Sending
 
-    def outlook(self, pace: Pace) -> Turn:
+    def outlook(self, pace: Pace) -> NextSend:
         """What a sender would do now, and what it would wait for. Nothing is taken."""
         return self.store.read(lambda tx: outbox_order.outlook(tx, self._at(tx), pace))
 
-    def claim(self, owner: str, pace: Pace, lane: str = "", lives: Lives = liveness_unknown) -> Turn:
+    def claim(self, owner: str, pace: Pace, lane: str = "", lives: Lives = liveness_unknown) -> NextSend:
         """The next change, with the lease to send it; or what to wait for; or nothing."""
         return self.store.write(lambda tx: outbox_order.claim(tx, owner, self._at(tx), pace, lane, lives))
 

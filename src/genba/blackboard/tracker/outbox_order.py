@@ -103,7 +103,7 @@ _change = reader(RemoteChange)
 _receipt = reader(DeliveryReceipt)
 
 
-class Turn(msgspec.Struct, frozen=True, kw_only=True):
+class NextSend(msgspec.Struct, frozen=True, kw_only=True):
     """What there is to do now: send an entry, or wait, or nothing."""
 
     entry: OutboxEntry | None = None
@@ -152,7 +152,7 @@ def liveness_unknown(_owner: str) -> bool | None:
 
 def claim(
     tx: Transaction, owner: str, at: datetime, pace: Pace, lane: str = "", lives: Lives = liveness_unknown
-) -> Turn:
+) -> NextSend:
     """Take the lease for the next change, of one lane or of all, and begin it unless it has to be looked for."""
     tx.do(_ADD_SENDER, project=tx.project)
     sender = _sender(tx, _HOLD_SENDER)
@@ -167,7 +167,7 @@ def claim(
     return msgspec.structs.replace(turn, entry=_begun(tx, turn.entry, at))
 
 
-def outlook(tx: Transaction, at: datetime, pace: Pace, lane: str = "") -> Turn:
+def outlook(tx: Transaction, at: datetime, pace: Pace, lane: str = "") -> NextSend:
     """The same, without taking anything."""
     return _turn(tx, _sender(tx, _LOOK_AT_SENDER), "", at, pace, lane, liveness_unknown)
 
@@ -255,7 +255,7 @@ def after(at: datetime, seconds: float) -> datetime:
     return at + timedelta(seconds=max(0.0, min(seconds, LONGEST_PAUSE.total_seconds() - 1)))
 
 
-def _turn(tx: Transaction, sender: _Sender, owner: str, at: datetime, pace: Pace, lane: str, lives: Lives) -> Turn:
+def _turn(tx: Transaction, sender: _Sender, owner: str, at: datetime, pace: Pace, lane: str, lives: Lives) -> NextSend:
     leased = _lease_ends(sender, at, lives) if sender.owner != owner else None
     if leased is not None:
         return _waiting(at, leased, "another process is sending", sender.owner)
@@ -263,7 +263,7 @@ def _turn(tx: Transaction, sender: _Sender, owner: str, at: datetime, pace: Pace
     due, paused = tx.one(_DUE, **values), _believed(sender.paused_until, at)
     row = due or tx.one(_NEXT, project=tx.project, lane=lane)
     if row is None:
-        return Turn()
+        return NextSend()
     entry = entry_of(row)
     if paused is not None:
         return _waiting(at, paused, sender.why)
@@ -278,11 +278,11 @@ def _turn(tx: Transaction, sender: _Sender, owner: str, at: datetime, pace: Pace
     if free > at:
         return _waiting(at, free, _pace_words(pace, free - at))
     look = entry.attempts > 0 or entry.status is OutboxStatus.SENDING or isinstance(entry.change, LOOKED_FOR_FIRST)
-    return Turn(entry=entry, look=look)
+    return NextSend(entry=entry, look=look)
 
 
-def _waiting(at: datetime, until: datetime, why: str, holder: str = "") -> Turn:
-    return Turn(until=format_time(until), wait=max(0.0, (until - at).total_seconds()), why=why, holder=holder)
+def _waiting(at: datetime, until: datetime, why: str, holder: str = "") -> NextSend:
+    return NextSend(until=format_time(until), wait=max(0.0, (until - at).total_seconds()), why=why, holder=holder)
 
 
 def _free(tx: Transaction, at: datetime, pace: Pace, mutations: int) -> datetime:

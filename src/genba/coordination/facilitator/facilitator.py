@@ -137,7 +137,7 @@ class FacilitationMode(msgspec.Struct, frozen=True, kw_only=True):
     keeping: Keeping = Keeping()
 
 
-class Look:
+class TriageResult:
     """What was seen, and the report on it."""
 
     def __init__(
@@ -164,12 +164,12 @@ class Look:
         all_ = tuple(found[number] for number in sorted(found))
         return msgspec.structs.replace(self.brief, assessments=all_, resting=())
 
-    def after(self, brief: FieldReport) -> "Look":
+    def after(self, brief: FieldReport) -> "TriageResult":
         """The same look, with what was done upon it."""
-        return Look(brief, self.field, self.moves, self._ended)
+        return TriageResult(brief, self.field, self.moves, self._ended)
 
 
-class _Grasp(msgspec.Struct, kw_only=True):
+class _PassState(msgspec.Struct, kw_only=True):
     """What one look saw."""
 
     records: BoardRecords
@@ -201,7 +201,7 @@ class Facilitator:
         self.settings = settings
         self.now = now
 
-    async def look(self, scope: Scope = Scope(), notes: tuple[str, ...] = ()) -> Look:  # noqa: B008  (a frozen value)
+    async def look(self, scope: Scope = Scope(), notes: tuple[str, ...] = ()) -> TriageResult:  # noqa: B008  (a frozen value)
         """One look at the whole field, and a report on the part of it that was asked for."""
         collects = gc.isenabled()
         gc.disable()  # a look makes many things, and none of them is garbage before it ends
@@ -211,45 +211,47 @@ class Facilitator:
             if collects:
                 gc.enable()
 
-    async def _looked(self, scope: Scope, notes: tuple[str, ...]) -> Look:
+    async def _looked(self, scope: Scope, notes: tuple[str, ...]) -> TriageResult:
         positions, branches = await asyncio.to_thread(self.board.before)
         last = None if scope.whole else _last(positions)
         discovering = asyncio.create_task(asyncio.to_thread(self.repository.discover))
         try:
-            grasp = await self._grasp(scope, positions, branches, last)
-            await self._judge(grasp, now := self.now())
-            grasp.conditions = await self._conditions(grasp, scope)
+            state = await self._read_all(scope, positions, branches, last)
+            await self._judge(state, now := self.now())
+            state.conditions = await self._conditions(state, scope)
         finally:
             discovered = await discovering
         # What was judged is written down while the report on it is made: neither needs the other.
-        keeping = asyncio.create_task(asyncio.to_thread(self._keep, grasp))
+        keeping = asyncio.create_task(asyncio.to_thread(self._keep, state))
         try:
-            report, shown, moves = await asyncio.to_thread(self._reported, grasp, discovered, now, scope)
+            report, shown, moves = await asyncio.to_thread(self._reported, state, discovered, now, scope)
         finally:
             kept = await keeping
-        lines = (*_project_warnings(grasp.records), *_silent(report))
+        lines = (*_project_warnings(state.records), *_silent(report))
         resting = report.resting
-        report = msgspec.structs.replace(report, notes=(*lines, *notes, *grasp.inputs.scanned.notes, *kept))
-        return Look(report, shown, moves, lambda: self._as_kept(resting, now))
+        report = msgspec.structs.replace(report, notes=(*lines, *notes, *state.inputs.scanned.notes, *kept))
+        return TriageResult(report, shown, moves, lambda: self._as_kept(resting, now))
 
     def _reported(
-        self, grasp: _Grasp, discovered: Discovered, now: str, scope: Scope
+        self, state: _PassState, discovered: Discovered, now: str, scope: Scope
     ) -> tuple[FieldReport, dict[int, IssueFacts], Recommender]:
         """The report, the facts of all issues that were asked for, and the next command of each."""
-        records, ended, ends = grasp.records, grasp.ended, grasp.records.ends
-        whole = {number: each for number, each in grasp.facts.items() if self._is_in_field(each, records)}
+        records, ended, ends = state.records, state.ended, state.records.ends
+        whole = {number: each for number, each in state.facts.items() if self._is_in_field(each, records)}
         shown = {number: each for number, each in whole.items() if self._is_asked_for(each, records, scope)}
         field = {number: each for number, each in whole.items() if number not in ended} if ended else whole
-        judged = {number: grasp.judged[number] for number in field}
+        judged = {number: state.judged[number] for number in field}
         agents = tuple(_with_past(agent, *ends.get(agent.name, (0, 0))) for agent in discovered.agents)
-        resting = self._resting(grasp, scope)
+        resting = self._resting(state, scope)
         around = msgspec.structs.replace(self._around(scope, len(resting), agents), today=now[:10])
         moves = Recommender(judged, field, agents, around, [n for n in shown if n in field])
-        known = Known(conditions=grasp.conditions, command_for=moves.for_comment)
+        known = Known(conditions=state.conditions, command_for=moves.for_comment)
         report = self._report(records, moves, known, agents, resting, now)
         return msgspec.structs.replace(report, broken=discovered.broken), shown, moves
 
-    async def apply(self, look: Look, words: Mapping[tuple[str, int], str] = MappingProxyType({})) -> FieldReport:
+    async def apply(
+        self, look: TriageResult, words: Mapping[tuple[str, int], str] = MappingProxyType({})
+    ) -> FieldReport:
         """Apply the proposed actions. A pass that dies leaves the rest to the next one, and nothing twice.
 
         `words` replaces the text of an action of an issue; the digest is that of the original text.
@@ -270,9 +272,9 @@ class Facilitator:
             return msgspec.structs.replace(report, incomplete=tuple(_incomplete(report, waiting=0)))
         return msgspec.structs.replace(report, incomplete=(*_incomplete(report, waiting=0), _REST))
 
-    async def _grasp(
+    async def _read_all(
         self, scope: Scope, positions: Mapping[str, str], branches: frozenset[str], last: ScanPosition | None
-    ) -> _Grasp:
+    ) -> _PassState:
         """The facts of the field; of its issues on the base as yet only what is new."""
         whole = last is None or bool(scope.label or scope.board or scope.numbers is not None)
         scanning = asyncio.create_task(self._scan(last))
@@ -306,7 +308,7 @@ class Facilitator:
         on_base = together(scanned) if scanned.full else {}
         inputs = await self._with_sessions(records, inputs, on_base)
         facts = facts_of(records, result, on_base, inputs, ended)
-        return _Grasp(records=records, inputs=inputs, recorded=result, facts=facts, ended=ended, stamps=stamps)
+        return _PassState(records=records, inputs=inputs, recorded=result, facts=facts, ended=ended, stamps=stamps)
 
     async def _with_sessions(
         self, records: BoardRecords, inputs: ScanInputs, on_base: Mapping[int, list[SeenCommit]]
@@ -324,64 +326,64 @@ class Facilitator:
             return await self.repository.scan(None)
         return scanned
 
-    async def _judge(self, grasp: _Grasp, now: str) -> None:
+    async def _judge(self, state: _PassState, now: str) -> None:
         """Judge what may have changed, with all that it depends on. What is as it was only grows older."""
-        records, inputs, facts = grasp.records, grasp.inputs, grasp.facts
+        records, inputs, facts = state.records, state.inputs, state.facts
         ages = Ages(active_hours=self.settings.active_hours, stale_days=self.settings.stale_days)
         if inputs.scanned.full:
-            grasp.names = names_now({}, inputs.scanned)
+            state.names = names_now({}, inputs.scanned)
             before = {number: was for number, kept in records.kept.items() if (was := kept.assessment) is not None}
-            grasp.judged_again = set(facts)
-            grasp.judged = assess_all(facts, now, before, base=inputs.scanned.position.base, ages=ages)
+            state.judged_again = set(facts)
+            state.judged = assess_all(facts, now, before, base=inputs.scanned.position.base, ages=ages)
             return
-        grasp.judged_by = {n: judged_by(each, records, inputs) for n, each in facts.items() if n not in grasp.ended}
-        moved = moved_in(records, inputs, facts, grasp.judged_by)
+        state.judged_by = {n: judged_by(each, records, inputs) for n, each in facts.items() if n not in state.ended}
+        moved = moved_in(records, inputs, facts, state.judged_by)
         gone = [number for number in records.kept if number not in facts]
-        concerned = those_behind(facts, {*moved, *gone}) - grasp.ended
+        concerned = those_behind(facts, {*moved, *gone}) - state.ended
         before, clock = {}, Clock(now, ages)
-        for number in grasp.judged_by:
+        for number in state.judged_by:
             was = records.kept[number].assessment if number in records.kept else None
             if was is None:
                 concerned |= those_behind(facts, {number})
             else:
                 before[number] = was
-                grasp.judged[number] = _aged(was, clock)
+                state.judged[number] = _aged(was, clock)
         part = needed_by(facts, concerned)
-        wanted = {*part, *requests_of(facts, part), *inputs.scanned.on_base, *inputs.scanned.of_requests} - grasp.ended
+        wanted = {*part, *requests_of(facts, part), *inputs.scanned.on_base, *inputs.scanned.of_requests} - state.ended
         names = await asyncio.to_thread(self.board.commits, wanted) if wanted else {}
-        grasp.names, grasp.judged_again = names_now(names, inputs.scanned), concerned
+        state.names, state.judged_again = names_now(names, inputs.scanned), concerned
         if concerned:
             on_base = together(inputs.scanned, await self.repository.commits(names_of(names, but=inputs.scanned)))
-            bare = {number: grasp.recorded[number] for number in part}
+            bare = {number: state.recorded[number] for number in part}
             inputs = await self._with_sessions(records, inputs, on_base)
-            facts.update(facts_of(records, bare, on_base, inputs, grasp.ended))
+            facts.update(facts_of(records, bare, on_base, inputs, state.ended))
             part_of_it = {number: facts[number] for number in part}
             judged = assess_all(part_of_it, now, before, base=inputs.scanned.position.base, ages=ages)
-            grasp.judged.update((number, judged[number]) for number in concerned)
-        grasp.judged = {number: grasp.judged[number] for number in grasp.judged_by}
+            state.judged.update((number, judged[number]) for number in concerned)
+        state.judged = {number: state.judged[number] for number in state.judged_by}
 
-    async def _conditions(self, grasp: _Grasp, scope: Scope) -> Mapping[int, tuple[CompletionCondition, ...]]:
+    async def _conditions(self, state: _PassState, scope: Scope) -> Mapping[int, tuple[CompletionCondition, ...]]:
         """The completion conditions of issues in progress whose comment may change."""
-        begun = [number for number, each in grasp.judged.items() if each.state is IssueState.IN_PROGRESS]
-        facts = [grasp.facts[number] for number in begun]
+        begun = [number for number, each in state.judged.items() if each.state is IssueState.IN_PROGRESS]
+        facts = [state.facts[number] for number in begun]
         wanted = [
             each.number
             for each in facts
-            if self._is_asked_for(each, grasp.records, scope) and not any(session.alive for session in each.sessions)
+            if self._is_asked_for(each, state.records, scope) and not any(session.alive for session in each.sessions)
         ]
         return await self.repository.conditions(wanted) if wanted else {}
 
-    def _keep(self, grasp: _Grasp) -> tuple[str, ...]:
+    def _keep(self, state: _PassState) -> tuple[str, ...]:
         """Write down what is new. On a read-only database the report is the same, and the next pass is no quicker."""
-        records, inputs = grasp.records, grasp.inputs
+        records, inputs = state.records, state.inputs
         changed: dict[int, tuple[str, IssueAssessment]] = {}
         moving: set[int] = set()
-        for number, judged in grasp.judged.items():
+        for number, judged in state.judged.items():
             kept = records.kept.get(number)
-            stamp = self._stamp(number, grasp)
-            if stamp != grasp.stamps.get(number):
+            stamp = self._stamp(number, state)
+            if stamp != state.stamps.get(number):
                 moving.add(number)
-            if kept is None or kept.stamp != stamp or (number in grasp.judged_again and not _is_same(judged, kept)):
+            if kept is None or kept.stamp != stamp or (number in state.judged_again and not _is_same(judged, kept)):
                 changed[number] = (stamp, judged)
         positions = {
             _GIT: msgspec.json.encode(msgspec.structs.replace(inputs.scanned.position, form=_FORM)).decode(),
@@ -394,8 +396,8 @@ class Facilitator:
         ended = _ended_now(records, moving)
         if changed or records.positions.get(ENDED, "") != ended:  # a pass that saw more meanwhile has to look again
             moved[ENDED] = ended
-        gone = tuple(number for number in records.kept if number not in grasp.facts)
-        names, full = grasp.names, inputs.scanned.full
+        gone = tuple(number for number in records.kept if number not in state.facts)
+        names, full = state.names, inputs.scanned.full
         if not (changed or moved or gone or full or names):
             return ()
         try:
@@ -404,22 +406,22 @@ class Facilitator:
             return (f"what was seen cannot be kept: {error.message}",)
         return ()
 
-    def _stamp(self, number: int, grasp: _Grasp) -> str:
+    def _stamp(self, number: int, state: _PassState) -> str:
         """What an issue was judged by; where it rests, what changes with it."""
-        facts, judged = grasp.facts[number], grasp.judged[number]
-        if rests(facts, judged, grasp.inputs) and (touched := grasp.stamps.get(number, "")):
-            kept = grasp.records.kept.get(number)
+        facts, judged = state.facts[number], state.judged[number]
+        if rests(facts, judged, state.inputs) and (touched := state.stamps.get(number, "")):
+            kept = state.records.kept.get(number)
             values = {number: _posted(kept)} if kept is not None and kept.posted else {}
             if not values or not actions({number: judged}, {number: facts}, values, self.settings.keeping, Known()):
                 return touched  # no comment begins on a closed issue
-        return grasp.judged_by.get(number) or judged_by(facts, grasp.records, grasp.inputs)
+        return state.judged_by.get(number) or judged_by(facts, state.records, state.inputs)
 
-    def _resting(self, grasp: _Grasp, scope: Scope) -> tuple[int, ...]:
+    def _resting(self, state: _PassState, scope: Scope) -> tuple[int, ...]:
         """The issues that rest, as far as they were asked for."""
-        ended = {each: grasp.facts[each] for each in grasp.ended}
-        in_field = {number for number, each in ended.items() if self._is_in_field(each, grasp.records)}
-        shown = {number for number in in_field if self._is_asked_for(ended[number], grasp.records, scope)}
-        return tuple(sorted(shown | grasp.records.resting))
+        ended = {each: state.facts[each] for each in state.ended}
+        in_field = {number for number, each in ended.items() if self._is_in_field(each, state.records)}
+        shown = {number for number in in_field if self._is_asked_for(ended[number], state.records, scope)}
+        return tuple(sorted(shown | state.records.resting))
 
     def _as_kept(self, numbers: tuple[int, ...], now: str) -> dict[int, IssueAssessment]:
         """Issues that rest, as they were judged, and as fresh as they are now."""
@@ -492,7 +494,7 @@ def unready(report: FieldReport) -> tuple[str, ...]:
     return tuple(_incomplete(report, waiting=0))
 
 
-def unready_for(look: Look, issue: int) -> tuple[str, ...]:
+def unready_for(look: TriageResult, issue: int) -> tuple[str, ...]:
     """What keeps one issue from being ready: its own state, and those of its parts and of what it waits for."""
     needed = needed_by(look.field, (issue,))
     return tuple(_unknown(each for each in look.report.assessments if each.issue in needed))

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from genba.blackboard.tracker.outbox import Outbox
-from genba.blackboard.tracker.outbox_order import LEASE_SECONDS, Turn
+from genba.blackboard.tracker.outbox_order import LEASE_SECONDS, NextSend
 from genba.coordination.engine.lease_owners import lives, one_here
 from genba.definitions.project.tracker_section import GitHubSettings
 from genba.domain.errors import AccessRefusedError, GenbaError, NotAllowedError, RateLimited, RecoverableError
@@ -108,7 +108,7 @@ class Sender:
         while True:
             lane, over = await self._lane(key)
             if over:
-                return await self._result(sent, failed, Turn(), refused)
+                return await self._result(sent, failed, NextSend(), refused)
             turn = await self._claim(lane)
             if turn.entry is not None:
                 outcome = await _uncut(self._carry_out(turn, turn.entry))
@@ -117,7 +117,7 @@ class Sender:
                     if on_end is not None:
                         on_end(outcome.entry)
                 if outcome.refused and not outcome.alone:
-                    return await self._result(sent, failed, Turn(why=outcome.refused), outcome.refused)
+                    return await self._result(sent, failed, NextSend(why=outcome.refused), outcome.refused)
                 refused = refused or outcome.refused
                 continue
             wait = min(turn.wait, _LOOK_AGAIN) if turn.holder else turn.wait
@@ -137,28 +137,28 @@ class Sender:
             return "", True
         return entry.lane, entry.status.ended or entry.status is OutboxStatus.FAILED
 
-    async def _claim(self, lane: str) -> Turn:
+    async def _claim(self, lane: str) -> NextSend:
         """The next turn. Who wants to stop meanwhile gives it back: nothing was sent."""
         claiming = asyncio.ensure_future(_aside(lambda: self.outbox.claim(self.owner, self.pace, lane, lives)))
         try:
             return await asyncio.shield(claiming)
         except asyncio.CancelledError:
             await asyncio.wait({claiming})
-            turn = Turn() if claiming.exception() is not None else claiming.result()
+            turn = NextSend() if claiming.exception() is not None else claiming.result()
             entry = turn.entry
             if entry is not None:
                 await _aside(lambda: self.outbox.postpone(self.owner, entry, "it was cut off", seconds=0))
             raise
 
     async def _result(
-        self, sent: list[OutboxEntry], failed: list[OutboxEntry], turn: Turn, refused: str = ""
+        self, sent: list[OutboxEntry], failed: list[OutboxEntry], turn: NextSend, refused: str = ""
     ) -> SendResult:
         left = await _aside(self.outbox.left)
         return SendResult(
             sent=tuple(sent), failed=tuple(failed), left=left, until=turn.until, why=turn.why, refused=refused
         )
 
-    async def _carry_out(self, turn: Turn, entry: OutboxEntry) -> _Outcome:
+    async def _carry_out(self, turn: NextSend, entry: OutboxEntry) -> _Outcome:
         if turn.look:
             seen = await self._asked(self.changes.find(entry.change, entry.key), entry)
             if isinstance(seen, _Trouble):

@@ -15,7 +15,7 @@ from genba.domain.errors import UnrecoverableError, UsageError
 from genba.domain.facilitation import FieldReport, Freshness, IssueState
 
 if TYPE_CHECKING:
-    from genba.coordination.facilitator.facilitator import Look
+    from genba.coordination.facilitator.facilitator import TriageResult
     from genba.domain.sessions.agent_adapter import BaseAdapter
     from genba.execution.run_values import RunPlan
     from genba.wiring.project.project_context import ProjectContext
@@ -53,7 +53,7 @@ class FieldAnswers:
         self.issue = plan.issue
         self.scope = scope_of(context, given.get("label"), given.get("project"), given.get("projectOwner"))
         self.applies, self.offline = bool(given.get("apply")), bool(given.get("offline"))
-        self.look: Look | None = None
+        self.look: TriageResult | None = None
         """What was seen last, and what was said upon it."""
         self._looking = asyncio.Lock()
 
@@ -70,7 +70,7 @@ class FieldAnswers:
         way = "closing" if step == "complete" else "next"
         return {**_said(step, report), "next_action": {"action": way}}
 
-    def _missing(self, look: Look) -> tuple[str, ...]:
+    def _missing(self, look: TriageResult) -> tuple[str, ...]:
         """What keeps the run from its end. As the stage of a task it ends by the issue of that task, not by others."""
         if self.issue is not None:
             return unready_for(look, self.issue)
@@ -85,7 +85,7 @@ class FieldAnswers:
         words = {(each["action"], each["issue"]): str(each["body"]) for each in answered["actions"]}
         self.look = await say(self.context, self.look, words, offline=self.offline)
 
-    async def _take(self) -> Look:
+    async def _take(self) -> TriageResult:
         scope, notes = await fresh_copy(self.context, self.scope, self.offline)
         return await (await facilitator(self.context)).look(scope, notes)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 import click
 
 from genba.application.tracker.github import GitHubOffice
-from genba.application.tracker.tracker_pass import Look, look
+from genba.application.tracker.tracker_pass import SyncPass, look
 from genba.application.verification.decisions import people_only
 from genba.domain.errors import StateConflictError, UsageError
 from genba.domain.tracker.outbox import OutboxEntry
@@ -91,7 +91,7 @@ def _one_issue(office: GitHubOffice, number: int, as_json: bool) -> None:
     show_hint(f"genba task show {number}")
 
 
-def look_lines(found: Look, dry_run: bool = False) -> Iterator[str]:
+def look_lines(found: SyncPass, dry_run: bool = False) -> Iterator[str]:
     """What was read, what became of it here, what of pull requests, and what was sent."""
     result = found.result
     read = f"{_count(result.issues, 'issue')} {'looked at' if dry_run else 'read'}"
@@ -123,7 +123,7 @@ def look_lines(found: Look, dry_run: bool = False) -> Iterator[str]:
     yield from _sending(found, dry_run)
 
 
-def _sending(found: Look, dry_run: bool) -> Iterator[str]:
+def _sending(found: SyncPass, dry_run: bool) -> Iterator[str]:
     if not (found.sent or found.failed or found.waiting):
         return
     yield ""
@@ -142,7 +142,7 @@ def _change(entry: OutboxEntry) -> str:
     return f"{kind} of #{issue}" if issue is not None else f"{kind} of {entry.lane}"
 
 
-def _warn(found: Look) -> None:
+def _warn(found: SyncPass) -> None:
     for note in (*found.result.notes[:_NOTES], *found.behind):
         show_warning(note)
     if len(found.result.notes) > _NOTES:
@@ -152,7 +152,7 @@ def _warn(found: Look) -> None:
         show_warning(f"{len(found.waiting)} wait in the outbox{until}: {found.why}")
 
 
-def _next(found: Look, dry_run: bool) -> str:
+def _next(found: SyncPass, dry_run: bool) -> str:
     if dry_run:
         return "genba sync"
     if found.failed:

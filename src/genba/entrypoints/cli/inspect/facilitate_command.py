@@ -10,7 +10,7 @@ import msgspec
 from genba.application.facilitator.event_sources import past_of
 from genba.application.facilitator.facilitator import facilitator, fresh_copy, report_of, say, scope_of
 from genba.application.verification.decisions import people_only
-from genba.coordination.facilitator.facilitator import Look, Scope
+from genba.coordination.facilitator.facilitator import Scope, TriageResult
 from genba.domain.errors import RecoverableError, StateConflictError, UsageError
 from genba.domain.facilitation import FieldReport
 from genba.entrypoints.cli.failures import show_hint, show_warning
@@ -82,7 +82,7 @@ def facilitate(
     return 1 if look.brief.incomplete else 0
 
 
-def _tell_unread(look: Look) -> int:
+def _tell_unread(look: TriageResult) -> int:
     """Warn of what was never read, and so is missing from what was printed. The exit code."""
     for each in look.brief.unread:
         show_warning(f"not complete: {each}")
@@ -100,7 +100,7 @@ def _check(applied: bool, dry_run: bool, watch: float | None, shown: bool) -> No
         )
 
 
-async def one_look(context: ProjectContext, scope: Scope, *, applied: bool, offline: bool) -> Look:
+async def one_look(context: ProjectContext, scope: Scope, *, applied: bool, offline: bool) -> TriageResult:
     """One pass over all issues; with `applied` it comments and labels them."""
     scope, notes = await fresh_copy(context, scope, offline)
     look = await (await facilitator(context)).look(scope, notes)
@@ -130,7 +130,7 @@ async def _watch(
     return code
 
 
-def show_look(look: Look) -> None:
+def show_look(look: TriageResult) -> None:
     """The report of a look, what keeps it from being complete, and the next command."""
     report = look.brief
     columns = screen(shutil.get_terminal_size((100, 24)).columns)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from genba.blackboard.tracker.outbox_order import Turn
+from genba.blackboard.tracker.outbox_order import NextSend
 from genba.domain.tracker.outbox import OutboxEntry, OutboxStatus
 from genba.domain.tracker.outbox_text import body_of, in_words, subject_of
 from genba.entrypoints.cli.rendering.columns import cell, cut, rows_of
@@ -78,7 +78,7 @@ def sent_line(entry: OutboxEntry) -> str:
     return message
 
 
-def waiting_words(turn: Turn) -> str:
+def waiting_words(turn: NextSend) -> str:
     """What everything waits for, and until when."""
     if not turn.until:
         return ""

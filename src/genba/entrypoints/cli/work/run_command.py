@@ -40,7 +40,7 @@ from genba.wiring import ProjectContext, new_run_id
 from genba.wiring.sessions.session_factory import standalone_session
 
 if TYPE_CHECKING:
-    from genba.coordination.facilitator.facilitator import Look
+    from genba.coordination.facilitator.facilitator import TriageResult
 
 COMMAND_LINE = "command line"
 _ITERATIONS = "runner.completion.config.maxIterations"
@@ -456,7 +456,7 @@ def _view(quiet: bool) -> Iterator[tuple[Any, ...]]:
 
 def execute(context: ProjectContext, plan: RunPlan, as_json: bool, quiet: bool, review: bool = False) -> RunResult:
     """Run a plan and show it; with `review`, an agent reviews the work before it lands."""
-    look: Look | None = None
+    look: TriageResult | None = None
 
     def carry_out(each: RunPlan) -> RunResult:
         nonlocal look
@@ -488,7 +488,7 @@ def execute(context: ProjectContext, plan: RunPlan, as_json: bool, quiet: bool, 
     return result
 
 
-def _print_result(result: RunResult, look: "Look | None") -> None:
+def _print_result(result: RunResult, look: "TriageResult | None") -> None:
     """The result; with the report of an agent that facilitates."""
     values: dict[str, Any] = msgspec.to_builtins(result)
     if look is not None:
