@@ -35,7 +35,7 @@ from genba.domain.tracker.outbox import (
     Relabel,
     RemoteChange,
 )
-from genba.testing.outbox_conformance import DeedsSuite
+from genba.testing.outbox_conformance import RemoteChangesSuite
 from genba.testing.outbox_doubles import Fault, MemoryChanges
 from tests.blackboard.acting import HUMAN, add
 from tests.blackboard.outboxes import Desk
@@ -43,7 +43,7 @@ from tests.blackboard.outboxes import Desk
 HELLO = PostComment(issue=1, body="Hello.")
 
 
-class TestMemoryDeeds(DeedsSuite):
+class TestMemoryDeeds(RemoteChangesSuite):
     @pytest.fixture
     def changes(self) -> MemoryChanges:
         return MemoryChanges()

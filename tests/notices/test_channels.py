@@ -12,7 +12,7 @@ from genba.connections.notifications.webhook import WebhookChannel, url_problem
 from genba.connections.processes.supervisor import ProcessSupervisor
 from genba.domain.errors import AgentUnavailable, RateLimited, RemoteUnavailable, UnrecoverableError
 from genba.domain.ports import Channel
-from genba.testing.notice_conformance import ChannelSuite, Heard, a_notice
+from genba.testing.notice_conformance import ChannelSuite, Sent, a_notice
 from genba.testing.notice_doubles import MemoryChannel
 from tests.notices.conftest import Desk
 from tests.notices.receiver import Receiver
@@ -24,7 +24,7 @@ class TestChannels(ChannelSuite):
     @pytest.fixture(params=["webhook", "desktop", "double"])
     def both(
         self, request: pytest.FixtureRequest, receiver: Receiver, desk: Desk, tmp_path: Path
-    ) -> tuple[Channel, Heard]:
+    ) -> tuple[Channel, Sent]:
         if request.param == "webhook":
             return WebhookChannel(receiver.address), lambda: [post.json["question"] for post in receiver.posts]
         if request.param == "desktop":
@@ -34,11 +34,11 @@ class TestChannels(ChannelSuite):
         return double, lambda: [notice.question for notice in double.notices]
 
     @pytest.fixture
-    def channel(self, both: tuple[Channel, Heard]) -> Channel:
+    def channel(self, both: tuple[Channel, Sent]) -> Channel:
         return both[0]
 
     @pytest.fixture
-    def heard(self, both: tuple[Channel, Heard]) -> Heard:
+    def sent(self, both: tuple[Channel, Sent]) -> Sent:
         return both[1]
 
 

@@ -1,6 +1,6 @@
 """Files that come into their place whole: a draft first, then one move. Every connection may write with it.
 
-Law: whoever reads finds the old file or the new one. A draft says in its name who writes it, so that whoever comes next
+Law: every reader finds the old file or the new one. A draft's name has the process that writes it, so that the next one
 knows one whose writer died, and takes it away.
 """
 

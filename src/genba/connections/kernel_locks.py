@@ -1,6 +1,6 @@
 """Taking a lock of the kernel's without being refused because of a process that only looks at it.
 
-Whoever looks whether a lock is held shares it for a moment. Whoever takes it tells such a moment from a holder.
+A process that looks whether a lock is held shares it for a moment. One that takes it tells such a moment from a holder.
 """
 
 import fcntl

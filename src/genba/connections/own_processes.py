@@ -14,7 +14,7 @@ OWN = "GENBA_OWN_PROCESS"
 
 
 class LostProcessError(Exception):
-    """Somebody else collected the exit code of a process. It is not known how it ended."""
+    """Another part collected the exit code of a process. It is not known how it ended."""
 
 
 def own_environment(environment: Mapping[str, str]) -> dict[str, str]:

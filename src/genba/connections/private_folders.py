@@ -1,4 +1,4 @@
-"""Folders of Genba's own, which nobody but their owner can enter, whichever command makes the first of them."""
+"""Folders of Genba's own, which only their owner can enter, whichever command makes the first of them."""
 
 import os
 from pathlib import Path

@@ -93,7 +93,7 @@ class SandboxHandle(Protocol):
 
 
 class Sandbox(Protocol):
-    """One kind of walls."""
+    """One kind of sandbox."""
 
     def problem(self) -> str:
         """Why this kind cannot be used on this machine; empty when it can."""
@@ -185,7 +185,7 @@ class Rework(Protocol):
     async def adopt(self, workspace: Workspace, over: str, message: str) -> UpdatedBranch:
         """Merge a commit of the target into the branch, and bring the working tree along. Safe to repeat.
 
-        What is in conflict gets markers. Whoever calls has reopened the workspace.
+        What is in conflict gets markers. The caller has reopened the workspace.
         """
         ...
 
@@ -305,7 +305,7 @@ class Inbox(Protocol):
     """What agents say to each other, as one run sees it."""
 
     async def open(self, run: str) -> tuple[Message, ...]:
-        """Everything that was said to the task of the run and is not resolved, oldest first."""
+        """Every unresolved message to the task of the run, oldest first."""
         ...
 
     async def deliver(self, run: str, last: int) -> None:
@@ -321,11 +321,11 @@ class Workflow(Protocol):
         ...
 
     async def standing(self, run: str) -> SessionResult:
-        """How far the run has come by what its instance did, not by what it said."""
+        """How far the run has come by what its instance did, not by what it claims."""
         ...
 
     async def leave(self, run: str, why: str) -> None:
-        """The instance has ended: nobody speaks for this run any more. Safe to repeat."""
+        """The instance has ended: no agent speaks for this run any more. Safe to repeat."""
         ...
 
 
@@ -356,7 +356,7 @@ class Forge(Protocol):
 class RemoteIssues(Protocol):
     """The issues of a repository on a tracker, for who keeps a copy of them. It only looks.
 
-    Every call raises RateLimited with the time until which nobody asks, RecoverableError where trying again may help,
+    Every call raises RateLimited with the time of the next request, RecoverableError where trying again may help,
     and AccessRefusedError where the credentials are not good (any more).
     """
 
@@ -394,7 +394,7 @@ class RemoteIssues(Protocol):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What somebody should know of the tracker itself: that it goes by another name now."""
+        """Facts about the tracker itself that a person should know: that it goes by another name now."""
         ...
 
 
@@ -418,7 +418,7 @@ class Channel(Protocol):
     """A way to tell a person that something waits for them."""
 
     async def send(self, notice: Notification) -> None:
-        """Tell them. It may have been told before: the key of the notice says so.
+        """Send it. It may have been sent before: the key of the notice says so.
 
         Raises RateLimited or RecoverableError where it may be tried again, UnrecoverableError where that is no use.
         """

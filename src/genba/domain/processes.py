@@ -82,7 +82,7 @@ def service_mark(mark: str) -> str:
 
 
 def merge_mark(run: str, by: str) -> str:
-    """The mark of goals that are checked before the work of a run lands. Nobody else has it.
+    """The mark of goals that are checked before the work of a run lands. It is used by one process alone.
 
     Of two who do that for the same work, since one was held for dead, neither ends the goals of the other.
     """
@@ -118,7 +118,7 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     stderr: str
     seconds: float
     violations: tuple[Violation, ...] = ()
-    """The walls that it ran into, and that ended it."""
+    """The limits that it passed, and that ended it."""
     left_out: int = 0
     """Bytes of stdout that are not in it. A line in its middle says so."""
 
@@ -132,6 +132,6 @@ OutputListener = Callable[[str, str], None]
 """Called with the stream and one or more whole lines while a process speaks; with `started` and the pid when it begins.
 
 Lines are joined by their own ends, and the last has none. Where output is left out it is called with `left_out`: the
-stream, bytes and lines in one text. An adapter that understands what is said adds `tool` with a tool and what it was
+stream, bytes and lines in one text. An adapter that understands the output adds `tool` with a tool and what it was
 used on, and `notice` with a sentence.
 """

@@ -100,7 +100,7 @@ class TrackerSuite:
 
     async def test_it_finds_issues_by_label(self, tracker: Tracker) -> None:
         assert [issue.number for issue in await tracker.labelled("docs")] == [1]
-        assert await tracker.labelled("nobody") == ()
+        assert await tracker.labelled("unused") == ()
 
     async def test_a_change_is_safe_to_repeat(self, tracker: Tracker) -> None:
         change = IssueChange(add_labels=("done",), remove_labels=("old",), close=True, comment="It is done.")
@@ -285,7 +285,7 @@ class LedgerConformance:
 
     async def test_what_the_table_forbids_is_refused_and_nothing_changes(self, ledger: TaskLedger) -> None:
         before = await ledger.look(1)
-        worker = Actor(ActorKind.WORKER, "somebody")
+        worker = Actor(ActorKind.WORKER, "another")
         await _raises(StateConflictError, lambda: ledger.move(1, a_move(TaskStatus.DONE, worker, commit="c1")))
         await _raises(StateConflictError, lambda: ledger.move(1, a_move(TaskStatus.OPEN)))
         await _raises(GenbaError, lambda: ledger.move(1, a_move(TaskStatus.BLOCKED)))

@@ -35,7 +35,7 @@ class UnexpectedStep(AssertionError):
 
 
 class ManualClock:
-    """Time that passes only when somebody sleeps."""
+    """Time that passes only in `sleep`."""
 
     def __init__(self, start: float = 1_000_000.0) -> None:
         self.time = start
@@ -137,7 +137,7 @@ class ReplyingAgent:
         if isinstance(instance, RememberedInstance) and instance.status is InstanceStatus.STOPPED:
             raise UnrecoverableError("the instance was stopped")
         if not self.answers:
-            raise UnexpectedStep(f"nobody expected question {ask.number}, at the step {ask.step}")
+            raise UnexpectedStep(f"question {ask.number} was not expected, at the step {ask.step}")
         self.asked.append(ask)
         on_output("started", "0")
         answer = self.answers.pop(0)
@@ -158,7 +158,7 @@ class ReplyingAgent:
 
 
 class ScriptedProcesses:
-    """Ends commands as it was told to, by their first word; starts nothing."""
+    """Ends commands as scripted, by their first argument; starts nothing."""
 
     def __init__(self, exits: dict[str, Sequence[Exit]]) -> None:
         self.exits = {word: list(found) for word, found in exits.items()}
@@ -168,7 +168,7 @@ class ScriptedProcesses:
         self.commands.append(command)
         waiting = self.exits.get(command.argv[0])
         if not waiting:
-            raise UnexpectedStep(f"nobody expected the command {command.argv}")
+            raise UnexpectedStep(f"the command {command.argv} was not expected")
         on_output("started", "0")
         done = waiting.pop(0)
         for line in done.stdout.splitlines():
@@ -189,7 +189,7 @@ def exited(code: int = 0, stdout: str = "", stderr: str = "") -> Exit:
 
 
 class MemoryTrees:
-    """A working tree that is only a list of facts, told one after the other."""
+    """A worktree that is only a list of facts, given one after the other."""
 
     def __init__(self, *facts: TreeFacts, isolated: bool = True) -> None:
         self.facts = list(facts) or [TreeFacts(head="c0", tree="t0")]
@@ -229,7 +229,7 @@ class MemoryTrees:
 
 
 class MemoryRepository:
-    """Merges as it was told to. Without instructions the merged tree is the one that was judged."""
+    """Merges as scripted. Without instructions the merged tree is the one that was judged."""
 
     def __init__(self, *results: MergeResult, tree: str = "t1") -> None:
         self.results = list(results)
@@ -262,7 +262,7 @@ class MemoryRepository:
 
 
 class ScriptedChecks:
-    """Says of each check what it was told to say."""
+    """Returns the scripted result of each check."""
 
     def __init__(self, results: dict[str, Sequence[CheckResult]]) -> None:
         self.results = {name: list(found) for name, found in results.items()}
@@ -270,7 +270,7 @@ class ScriptedChecks:
     async def run(self, name: str, check: Check, workspace: Workspace, mark: str) -> CheckResult:  # noqa: ARG002
         waiting = self.results.get(name)
         if not waiting:
-            raise UnexpectedStep(f"nobody expected the check {name}")
+            raise UnexpectedStep(f"the check {name} was not expected")
         return waiting.pop(0)
 
     def finish(self) -> None:
@@ -338,7 +338,7 @@ class MemoryLedger:
     async def move(self, number: int, change: StatusChange) -> Task:
         task = await self.look(number)
         if not change.actor.name.strip():
-            raise UsageError("nobody changes a task without a name")
+            raise UsageError("a change of a task needs a name")
         if change.version is not None and change.version != task.version:
             raise StateConflictError(f"task #{number} was changed meanwhile: it is at version {task.version}")
         why = "" if task.status is not change.to else f"it is {change.to} already"
@@ -368,7 +368,7 @@ class MemoryLedger:
 
     def _lacks(self, number: int, change: StatusChange) -> str:
         if change.to is TaskStatus.BLOCKED and change.blocker is None:
-            return "whoever blocks it says why"
+            return "a blocked task needs a reason"
         if change.to in (TaskStatus.REVIEW, TaskStatus.DONE):
             on_commit = [found for found in self.verifications.get(number, []) if found.subject.commit == change.commit]
             if not on_commit or not on_commit[-1].done:

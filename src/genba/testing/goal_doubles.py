@@ -9,7 +9,7 @@ from genba.testing.doubles import UnexpectedStep
 
 
 class ScriptedGoals:
-    """Says of each goal what it was told to say, by the goal's type; runs nothing."""
+    """Returns the scripted result of each goal, by the goal's type; runs nothing."""
 
     def __init__(self, results: dict[str, Sequence[CheckResult]]) -> None:
         self.results = {kind: list(found) for kind, found in results.items()}
@@ -18,7 +18,7 @@ class ScriptedGoals:
     async def run(self, goal: Goal, place: Place, mark: str) -> CheckResult:  # noqa: ARG002  (nothing is started)
         waiting = self.results.get(goal_type(goal))
         if not waiting:
-            raise UnexpectedStep(f"nobody expected the goal {goal_type(goal)}")
+            raise UnexpectedStep(f"the goal {goal_type(goal)} was not expected")
         self.asked.append((goal, place))
         return waiting.pop(0)
 

@@ -6,7 +6,7 @@ from genba.domain.fleet.notifications import Notification
 from genba.domain.fleet.records import EscalationKind
 from genba.domain.ports import Channel
 
-Heard = Callable[[], list[str]]
+Sent = Callable[[], list[str]]
 """What came out at the other end: one text for each notice, with what it asks in it."""
 
 
@@ -24,19 +24,19 @@ def a_notice(question: str = "Which colour?", key: str = "prj_1-escalation-7") -
 
 
 class ChannelSuite:
-    """Fixtures: `channel`, and `heard`, which returns what came out of it so far."""
+    """Fixtures: `channel`, and `sent`, which returns what came out of it so far."""
 
-    async def test_a_notice_comes_out_with_what_it_asks(self, channel: Channel, heard: Heard) -> None:
+    async def test_a_notice_comes_out_with_what_it_asks(self, channel: Channel, sent: Sent) -> None:
         await channel.send(a_notice("Which colour?"))
-        (result,) = heard()
+        (result,) = sent()
         assert "Which colour?" in result
 
-    async def test_a_notice_may_be_sent_again(self, channel: Channel, heard: Heard) -> None:
+    async def test_a_notice_may_be_sent_again(self, channel: Channel, sent: Sent) -> None:
         for _ in range(2):
             await channel.send(a_notice())
-        assert len(heard()) == 2
+        assert len(sent()) == 2
 
-    async def test_no_text_of_anybody_breaks_a_channel(self, channel: Channel, heard: Heard) -> None:
+    async def test_no_text_of_anybody_breaks_a_channel(self, channel: Channel, sent: Sent) -> None:
         hostile = (
             '"; rm -rf ~; echo "',
             "<b>&amp;<!channel>",
@@ -47,4 +47,4 @@ class ChannelSuite:
         )
         for text in hostile:
             await channel.send(a_notice(text))
-        assert len(heard()) == len(hostile)
+        assert len(sent()) == len(hostile)

@@ -1,4 +1,4 @@
-"""A channel that remembers what it was told, in memory or in a file, and fails as it is told to."""
+"""A channel that remembers its notices, in memory or in a file, and fails as scripted."""
 
 from collections.abc import Callable
 from pathlib import Path

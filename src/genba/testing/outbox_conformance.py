@@ -15,7 +15,7 @@ from genba.domain.tracker.outbox import (
 )
 
 
-class DeedsSuite:
+class RemoteChangesSuite:
     """Fixtures: `changes` sees issue 1, open, with the labels docs and old, no issue 99, and no pull request.
 
     The branch `genba/1` is there, with work that main does not have; `head` is its commit.
@@ -47,7 +47,7 @@ class DeedsSuite:
         assert await changes.find(first, "kept") is None
 
     async def test_labels_are_sets(self, changes: RemoteChanges) -> None:
-        change = Relabel(issue=1, add=("new",), remove=("old", "nobody has this"))
+        change = Relabel(issue=1, add=("new",), remove=("old", "unused"))
         for _ in range(2):
             await changes.apply(change, "labels")
             assert await changes.find(change, "labels") is not None

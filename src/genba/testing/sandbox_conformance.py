@@ -1,4 +1,4 @@
-"""What every kind of sandbox must do: a suite for all of them, and more for those with walls.
+"""What every kind of sandbox must do: a suite for all of them, and more for those that isolate.
 
 Fixtures: `sandbox`, of which `problem()` is empty; `spec`, whose places are folders of their own that exist.
 A command inside finds sh, bash, coreutils, git and python3 on an ordinary PATH.
@@ -55,7 +55,7 @@ async def opened(sandbox: Sandbox, spec: SandboxSpec) -> AsyncIterator[SandboxHa
 
 
 def unheard(_stream: str, _line: str) -> None:
-    """Nobody listens."""
+    """A listener that ignores output."""
 
 
 def living_with(word: str) -> list[int]:
@@ -70,7 +70,7 @@ def living_with(word: str) -> list[int]:
 
 
 async def until_gone(word: str) -> None:
-    """Wait until nobody has the word on their command line; fail when somebody still has it after a while."""
+    """Wait until no process has the word on its command line; fail when one still has it after a while."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while left := living_with(word):
         assert time.monotonic() < deadline, f"still alive: {left}"
@@ -82,7 +82,7 @@ def at(place: str, name: str = "") -> Path:
 
 
 def is_there(place: str, name: str) -> bool:
-    return os.path.exists(f"{place}/{name}")  # noqa: PTH110  (where nobody may look there is nothing)
+    return os.path.exists(f"{place}/{name}")  # noqa: PTH110  (in a closed folder there is nothing to see)
 
 
 def another(spec: SandboxSpec, name: str) -> SandboxSpec:
@@ -95,7 +95,7 @@ def another(spec: SandboxSpec, name: str) -> SandboxSpec:
 
 
 class UnwalledSuite:
-    """What holds with walls and without: commands in a cell behave as commands do."""
+    """What holds with a sandbox and without: commands in it behave as commands do."""
 
     async def test_a_command_works_in_the_tree_and_has_its_own_home(self, sandbox: Sandbox, spec: SandboxSpec) -> None:
         done = await run_in(sandbox, spec, "sh", "-c", "pwd; echo work > made; echo kept > ~/kept; echo $HOME")
@@ -238,15 +238,15 @@ def talk():
     connection.sendall(b"a" * count)
     connection.shutdown(socket.SHUT_WR)
 threading.Thread(target=talk).start()
-heard = b""
+received = b""
 while data := connection.recv(65536):
-    heard += data
-print(len(heard), heard[:1].decode())
+    received += data
+print(len(received), received[:1].decode())
 """
 
 
 class SandboxSuite(UnwalledSuite):
-    """Walls: the tree can be written and nothing else; everything of the host that the cell does not name is away."""
+    """The tree can be written and nothing else; everything of the host that the spec does not name is away."""
 
     async def test_nothing_but_the_places_of_the_cell_can_be_written(self, sandbox: Sandbox, spec: SandboxSpec) -> None:
         outside = at(spec.tree).parent / "outside"

@@ -1,4 +1,4 @@
-"""A sandbox that starts nothing: it remembers the cells, and ends commands as it was told to."""
+"""A sandbox that starts nothing: it remembers the specs, and ends commands as scripted."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from genba.testing.doubles import ScriptedProcesses, UnexpectedStep
 
 
 class ScriptedSandbox:
-    """Gives out walls whose commands end by their first word. `finish` fails on an end that was never used."""
+    """Gives out handles whose commands end by their first argument. `finish` fails on an end that was never used."""
 
     def __init__(self, exits: dict[str, Sequence[Exit]], problem: str = "") -> None:
         self.processes = ScriptedProcesses(exits)
@@ -30,11 +30,11 @@ class ScriptedSandbox:
     def finish(self) -> None:
         self.processes.finish()
         if self.open_handles:
-            raise UnexpectedStep(f"{self.open_handles} walls were never closed")
+            raise UnexpectedStep(f"{self.open_handles} sandboxes were never closed")
 
 
 class ScriptedHandle:
-    """One cell. Its gates have the ports that it asked for, and nobody behind them."""
+    """One open sandbox. Its egress ports are those that it asked for, with no handler behind them."""
 
     def __init__(self, sandbox: ScriptedSandbox, spec: SandboxSpec) -> None:
         self.sandbox = sandbox
@@ -44,7 +44,7 @@ class ScriptedHandle:
 
     async def run(self, command: Command, on_output: OutputListener) -> Exit:
         if self.closed:
-            raise UnexpectedStep(f"{command.argv} was run behind walls that are closed")
+            raise UnexpectedStep(f"{command.argv} was run in a sandbox that is closed")
         return await self.sandbox.processes.run(command, on_output)
 
     async def sweep(self, mark: str) -> int:

@@ -40,7 +40,7 @@ class MemoryIssues:
         return self._at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def add(self, title: str = "an issue", number: int | None = None, *, tick: float = 1.0, **values: Any) -> int:
-        """Somebody opens an issue; a member, unless it says otherwise."""
+        """A person opens an issue; a member, unless it says otherwise."""
         number = number or max([*self.issues, *self.requests], default=0) + 1
         at = self.tick(tick)
         known: dict[str, Any] = {"trusted": True, "author": "octocat", "created_at": at, "updated_at": at} | values
@@ -50,7 +50,7 @@ class MemoryIssues:
         return number
 
     def change(self, number: int, **values: Any) -> None:
-        """Somebody changes an issue: it is the newest of the list then."""
+        """A person changes an issue: it is the newest of the list then."""
         self.issues[number] = msgspec.structs.replace(self.issues[number], updated_at=self.tick(), **values)
 
     def close(self, number: int, reason: str = "completed") -> None:
@@ -67,7 +67,7 @@ class MemoryIssues:
         self.issues[number] = msgspec.structs.replace(self.issues[number], cards=cards)
 
     def propose(self, branch: str, commit: str, **values: Any) -> int:
-        """Somebody opens a pull request."""
+        """A person opens a pull request."""
         number = max([*self.issues, *self.requests], default=0) + 1
         known = {"url": f"https://github.test/pull/{number}", "target": "main", "mergeable": "mergeable"} | values
         self.requests[number] = TrackedPullRequest(

@@ -137,7 +137,7 @@ class Totals:
         self.path = Path(folder) / "totals.json"
 
     def known(self, session_id: str) -> Usage | None:
-        """The total that was told last."""
+        """The last total."""
         return self._read().get(session_id)
 
     def delta(self, session_id: str, total: Usage) -> Usage:

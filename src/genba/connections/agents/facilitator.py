@@ -30,7 +30,7 @@ class Answers(Protocol):
     async def answer(self, step: str) -> dict[str, Any]: ...
 
     async def settle(self, step: str, answered: dict[str, Any]) -> None:
-        """Carry out what a step answered, where the run is told to."""
+        """Carry out what a step answered, where the run is set to."""
         ...
 
 
@@ -41,7 +41,7 @@ class FieldSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class FieldAdapter(OneShotAdapter):
-    """Answers by code. Whoever wires it says by which."""
+    """Answers by code, with the answers that its constructor gets."""
 
     settings_type = FieldSettings
 
@@ -57,7 +57,7 @@ class FieldAdapter(OneShotAdapter):
         shot = OneShotInstance.of(instance)
         if self.answers is None:
             raise UnrecoverableError(
-                "only the facilitator is answered by code: nobody answers it here", hint="genba facilitate"
+                "only the facilitator is answered by code: there are no answers here", hint="genba facilitate"
             )
         with shot.running():
             structured = await self.answers.answer(ask.step)
@@ -122,7 +122,7 @@ def _object_in(text: str) -> dict[str, Any] | None:
 
 
 def worded(facts: dict[str, Any], reply: dict[str, Any] | None) -> dict[str, Any]:
-    """The facts, with the words that a model found for what is said of an issue."""
+    """The facts, with the model's wording of the comments on issues."""
     theirs = reply.get("actions") if isinstance(reply, dict) else None
     if "actions" not in facts or not isinstance(theirs, list):
         return facts

@@ -6,8 +6,8 @@ from datetime import datetime
 from genba.connections.agents.one_shot import with_detail
 from genba.domain.errors import AgentUnavailable, GenbaError, RateLimited, UnrecoverableError
 
-LONGEST_TOLD = 300
-"""Characters of a text of the tool that are told on."""
+MAX_SHOWN = 300
+"""Characters of a text of the tool that are shown."""
 _NO_KEY, _TOO_MANY = (401, 403), 429
 _REFUSED, _BROKEN, _PASSING = 400, 500, (408, 409, 425)
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -61,4 +61,4 @@ def _reset_time(message: re.Match[str], now: datetime) -> datetime:
 
 
 def one_line(text: str) -> str:
-    return " ".join(text.split())[:LONGEST_TOLD]
+    return " ".join(text.split())[:MAX_SHOWN]

@@ -21,7 +21,7 @@ def main() -> None:
             if kind == "run" and value is not None:
                 _run(value, part["prompt"])
             elif value is not None:
-                _DEEDS[kind](value)
+                _ACTIONS[kind](value)
 
 
 def _compare(part: dict[str, Any]) -> None:
@@ -66,7 +66,7 @@ def _commit(value: str) -> None:
 
 
 def _run(value: str, prompt: str) -> None:
-    """The prompt is its standard input: a file, so that nobody waits for a line that never reads it."""
+    """The prompt is its standard input: a file, so that a line that never reads it blocks nothing."""
     with _nameless_file() as file:
         file.write(prompt.encode("utf-8", "replace"))
         file.seek(0)
@@ -91,7 +91,7 @@ def _crash(value: int) -> None:
     time.sleep(60)
 
 
-_DEEDS: dict[str, Callable[[Any], None]] = {
+_ACTIONS: dict[str, Callable[[Any], None]] = {
     "write": _write,
     "append": _append,
     "replace": _replace,

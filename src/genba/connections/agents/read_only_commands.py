@@ -1,4 +1,4 @@
-"""Commands of a shell that only read, told apart before they run: a list of what is known, and no more.
+"""Shell commands that only read, recognized before they run: a list of known ones, and no more.
 
 The same pattern is used twice: by Genba on the commands that it hears of, and by `grep -E` in a hook on the JSON that a
 tool gives it, where quotes are escaped. What the pattern does not know is a command like any other.

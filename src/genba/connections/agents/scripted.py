@@ -188,7 +188,7 @@ def _text(path: Path) -> str:
 
 
 def _parsed(text: str) -> Any:
-    """The quick parser reads what is right; what is wrong is told in the words of the slow one.
+    """The quick parser reads what is valid; the slow one words the problems of what is not.
 
     The quick one dies of what is nested too deep, so it gets nothing that could be.
     """

@@ -1,4 +1,4 @@
-"""What every command-line tool can be told in `runner.adapter`, and what that means for its session."""
+"""What every command-line tool accepts in `runner.adapter`, and what that means for its session."""
 
 import os
 from collections.abc import Mapping
@@ -88,7 +88,7 @@ def own_variables(settings: ToolSettings, servers: tuple[McpServer, ...]) -> dic
 
 
 def copy_home_files(names: tuple[str, ...], home: str) -> None:
-    """Bring files of the user's HOME into the private one, for nobody else to read.
+    """Bring files of the user's HOME into the private one, readable by the user alone.
 
     A copy that the tool has renewed since is kept.
     """

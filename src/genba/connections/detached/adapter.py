@@ -29,7 +29,7 @@ from genba.domain.sessions.sandbox import SandboxKind
 from genba.domain.sessions.workspaces import Workspace
 
 _MOST_DEATHS = 3
-"""So many supervisors may die of one question before it is told that the agent is unavailable."""
+"""So many supervisors may die of one question before the agent is reported as unavailable."""
 _POLL_SECONDS = 0.15
 _QUICK_POLL_SECONDS = 0.02
 """Where the end of a process can only be seen by looking."""
@@ -52,7 +52,7 @@ class Posting(msgspec.Struct, frozen=True, kw_only=True):
     common: str
     kind: SandboxKind
     part: int = 1
-    """Questions are told apart by it: what one part was answered is no answer for the next."""
+    """Part of the name of a question: an answer to one segment is no answer for the next."""
     grace_seconds: float = 60.0
     workflow: str = ""
     """See `Request.workflow`."""
@@ -114,7 +114,7 @@ class DetachedAdapter:
         self.suspend_on_cancel = suspend_on_cancel
         """Whether a cancelled question ends its agent; otherwise it goes on for whoever asks next."""
         self.end_orphans = end_orphans
-        """Ends what came to this process from a supervisor that died after its nursery, whatever mark it carries."""
+        """Ends what this process adopted from a supervisor that died after its fork server, whatever its mark."""
         self.credential = credential
         """A new secret for each supervisor, where its agent asks what is next."""
         self.over = over
@@ -156,7 +156,7 @@ class DetachedAdapter:
                 await self._end(question)
                 await asyncio.to_thread(_write_down, question, error)
                 raise
-            except BaseException:  # nobody writes down any more what the agent says, so it goes on for nobody
+            except BaseException:  # no process would write down the agent's output any more
                 await self._end(question)
                 raise
             return result.taken(replayed)
@@ -201,7 +201,7 @@ class DetachedAdapter:
                     await self.processes.sweep(request.run)
                     log = newest.log if newest is not None else question.path
                     message = f"the supervisor of the agent died {deaths} times"
-                    raise AgentUnavailable(message, hint=f"what it said: {log}")
+                    raise AgentUnavailable(message, hint=f"its output: {log}")
                 if newest is not None:
                     await asyncio.to_thread(self.end_orphans)
                     if self.over is not None and await self.over():
@@ -221,7 +221,7 @@ class DetachedAdapter:
                 await self._follow(question, current, holder, on_output)
 
     async def _start(self, question: Question) -> Holder | None:
-        """Ask for a supervisor. Once that is under way it is waited for, so that nobody is started unseen."""
+        """Ask for a supervisor. Once that is under way it is waited for, so that none is started unseen."""
         adapter, sandboxed = self.posting.adapter, self.posting.kind.is_sandboxed
         starting = asyncio.ensure_future(asyncio.to_thread(self.fork_server.start, question.path, adapter, sandboxed))
         try:
@@ -233,7 +233,7 @@ class DetachedAdapter:
     async def _follow(
         self, question: Question, attempt: Attempt, holder: Holder | None, on_output: OutputListener
     ) -> None:
-        """Tell what is heard until there is a result, or nobody who could still give one."""
+        """Pass on output until there is a result, or no process that could still give one."""
         with OutputReader(attempt, on_output, self.emit) as output_reader, _end_of(holder) as ended:
             while True:
                 over = ended.is_set() or attempt.has_result() or not question.is_held()
@@ -246,14 +246,14 @@ class DetachedAdapter:
         _reap(holder)
 
     async def _end_others(self, question: Question) -> None:
-        """A run has one working tree: whoever still works there on another question is ended first."""
+        """A run has one worktree: a supervisor that still works there on another question is ended first."""
         for other in await asyncio.to_thread(_held_beside, question):
             await self._end(other)
 
     async def _end(self, question: Question) -> None:
         """Have the supervisor suspend its agent; one that does not is killed, and what it leaves is swept.
 
-        A secret that none took is taken away: whoever asks again brings a new one, which may be there already.
+        A secret that none took is taken away: the next one who asks brings a new one, which may be there already.
         """
         if not await asyncio.to_thread(_signal_holder, question, signal.SIGTERM, self.suspending_seconds):
             await asyncio.to_thread(_signal_holder, question, signal.SIGKILL, _KILLING_SECONDS)
@@ -314,19 +314,19 @@ def _pidfd(holder: Holder) -> int | None:
 
 
 def _reap(holder: Holder | None) -> None:
-    """A supervisor whose nursery died may have become a child of this process."""
+    """Reap a supervisor whose fork server died: it may have become a child of this process."""
     if holder is not None and not holder.is_alive():
         with contextlib.suppress(OSError):
             os.waitpid(holder.process, os.WNOHANG)
 
 
 def _held_beside(question: Question) -> list[Question]:
-    """The other questions of the same run that somebody works on."""
+    """The other questions of the same run that a supervisor works on."""
     return [other for other in questions(question.run_folder) if other.path != question.path and other.is_held()]
 
 
 def _write_down(question: Question, error: RecoverableError) -> None:
-    """What went wrong here is the answer to this question, whoever asks it: the next try is another question."""
+    """A failure here is the answer to this question for every caller: the next attempt is another question."""
     lock = question.take_lock()
     if lock is None:
         return
@@ -340,7 +340,7 @@ def _write_down(question: Question, error: RecoverableError) -> None:
 
 
 def _signal_holder(question: Question, number: signal.Signals, seconds: float) -> bool:
-    """Signal whoever holds the question, once it has said who it is; whether nobody holds it in the end."""
+    """Signal the holder of the question, once its process id is known; True when there is no holder in the end."""
     deadline = time.monotonic() + seconds
     result: Holder | None = None
     while question.is_held():

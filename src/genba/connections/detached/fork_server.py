@@ -1,4 +1,4 @@
-"""What a nursery does: forks a supervisor for each question, and ends whatever a dead supervisor leaves behind.
+"""The fork server: forks a supervisor for each question, and ends whatever a dead supervisor leaves behind.
 
 It must never have a second thread, since a fork keeps only one. Where the system hands orphans to it, every child that
 it did not fork itself was left by a supervisor that died, and is ended at once.
@@ -84,7 +84,7 @@ class ForkServer:
 
     def _start(self, request: SpawnRequest) -> SpawnResult:
         try:
-            with contextlib.suppress(Exception):  # what cannot be loaded is told by the supervisor that needs it
+            with contextlib.suppress(Exception):  # the supervisor that needs it reports what cannot be loaded
                 self.load(request)
             return self._fork(Question(Path(request.folder)))
         except DiskFullError:
@@ -153,7 +153,7 @@ class ForkServer:
 
 
 def _children() -> set[int]:
-    """The children of this process, those included that were handed to it; nothing where that cannot be told."""
+    """The children of this process, adopted ones included; empty where the system does not list them."""
     try:
         return {int(each) for each in Path(f"/proc/self/task/{os.getpid()}/children").read_text("ascii").split()}
     except OSError:

@@ -1,6 +1,6 @@
-"""The worker's line to its nursery: a process without threads that has everything loaded, and forks supervisors.
+"""The worker's line to its fork server: a process without threads that has everything loaded, and forks supervisors.
 
-Nobody else can ask a nursery for anything: the line is a pair of sockets that only the two of them hold. The nursery
+No other process can reach a fork server: the line is a pair of sockets that only the two hold. The fork server
 gets the environment of its worker and nothing of it travels any other way. It ends when its worker and its last
 supervisor are gone; when it dies itself, its supervisors live on, and the worker starts another one.
 """
@@ -25,13 +25,13 @@ _LONGEST_LINE = 64 * 1024
 
 
 class SpawnRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a nursery is asked for: a supervisor for the question in a folder."""
+    """A request to the fork server: a supervisor for the question in a folder."""
 
     folder: str
     adapter: str = ""
     """The kind of agent, to be loaded once for all that follow."""
     sandboxed: bool = False
-    """Whether it lives behind walls; what they need to know of this machine is found out once."""
+    """Whether it lives in a sandbox; what that needs to know of this machine is found out once."""
 
 
 class SpawnResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -72,7 +72,7 @@ class ForkServerClient:
                 if result:
                     return _read(result, folder)
                 self._drop()
-        raise AgentUnavailable("the process that starts agents does not answer", hint=f"what it said: {self.log}")
+        raise AgentUnavailable("the process that starts agents does not answer", hint=f"its output: {self.log}")
 
     def close(self) -> None:
         """Let it go. Supervisors that still work live on."""
@@ -109,7 +109,7 @@ class ForkServerClient:
         return mine
 
     def _ask(self, asked: bytes) -> bytes:
-        """One line there and one back; nothing when the nursery is dead."""
+        """One line there and one back; empty when the fork server is dead."""
         line = self._opened()
         with contextlib.suppress(OSError):
             line.sendall(asked)
@@ -139,5 +139,5 @@ def _read(line: bytes, folder: Path) -> SpawnResult:
 
 
 def _let_go(process: "subprocess.Popen[bytes]") -> None:
-    """Wait for the end of a nursery that nobody waits for, so that it is no zombie."""
+    """Reap a fork server in the background, so that it is no zombie."""
     threading.Thread(target=process.wait, name="genba-fork-server-end", daemon=True).start()

@@ -1,8 +1,8 @@
-"""The folder of one question: what was asked, who holds it, who watches, what was heard, and what it came to.
+"""The folder of one question: its request, who holds it, who watches, the output, and the result.
 
 It lies in the folder of the run, where no instance can see it: what is read here was written by Genba.
 
-    request.json   what the supervisor is told
+    request.json   the request to the supervisor
     lock           held by the supervisor for all of its life; says who that is
     watch          held by whoever watches; when nobody does for too long, the supervisor suspends the agent
     starts         one line for each supervisor that was started: its number and the time
@@ -31,7 +31,7 @@ _RESERVE = b" " * 8192
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What a supervisor is told. What is to run is in the memory of the run, and secrets are in its environment."""
+    """The request to a supervisor. What is to run is in the memory of the run, and secrets are in its environment."""
 
     run: str
     top: str
@@ -42,7 +42,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     workspace: Workspace
     ask: Ask
     grace_seconds: float
-    """How long the agent goes on while nobody watches."""
+    """How long the agent goes on without a worker that watches."""
     workflow: str = ""
     """The file that says where an agent is answered that asks what is next; empty for all others."""
 
@@ -119,7 +119,7 @@ class Question:
                 file.touch(mode=0o600)
 
     def ask(self, request: Request) -> None:
-        """Write down what is asked, before anybody is told to ask it."""
+        """Write the request, before a supervisor is started for it."""
         try:
             content = msgspec.json.encode(request)
         except UnicodeEncodeError:
@@ -131,7 +131,7 @@ class Question:
         return reader(Request).decode(self._request.read_bytes())
 
     def hand(self, secret: str) -> None:
-        """Leave a secret for the next supervisor. One that nobody took is replaced."""
+        """Leave a secret for the next supervisor. One that was not taken is replaced."""
         with telling_of_full_disks(self._credential):
             put(self._credential, secret.encode(), mode=0o600)
 
@@ -184,7 +184,7 @@ class Question:
         return is_held(self.lock)
 
     def holder(self) -> Holder | None:
-        """Who holds the lock; None when nobody does, or has not said so yet."""
+        """The holder of the lock; None when there is none, or it has not written its process id yet."""
         try:
             found = reader(Holder).decode(self.lock.read_bytes())
         except (OSError, ValueError, RecursionError):

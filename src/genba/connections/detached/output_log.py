@@ -31,7 +31,7 @@ class Redact(Protocol):
 
 
 class Recorder:
-    """Writes down what is heard, one line of JSON each, without the secrets of the environment."""
+    """Writes output, one line of JSON each, without the secrets of the environment."""
 
     def __init__(self, attempt: Attempt, redactor: Redact) -> None:
         self.path = attempt.output
@@ -96,7 +96,7 @@ class OutputReader:
             os.close(self._file)
 
     async def tell(self) -> None:
-        """Tell all whole lines that are there. Somebody who says much does not keep the others waiting."""
+        """Pass on the whole lines that are there, a limited number at a time, so that others get their turn."""
         pending = b""
         while chunk := self._read(self._offset + len(pending)):
             *lines, pending = (pending + chunk).split(b"\n")

@@ -72,7 +72,7 @@ def take(path: Path) -> int | None:
 
 
 def is_held(path: Path) -> bool:
-    """Whether somebody holds a lock alone; looking at it keeps nobody else from looking."""
+    """Whether a process holds a lock alone; looking at it blocks no other reader."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

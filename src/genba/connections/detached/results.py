@@ -32,7 +32,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @classmethod
     def of(cls, error: Exception) -> "Failure":
-        """What nobody foresaw is told as such: by its kind and its sentence."""
+        """An unexpected error, by its kind and its message."""
         if isinstance(error, OSError) and is_disk_full(error):
             return cls(kind=DiskFullError.__name__, message=f"the disk is full: {error.strerror}")
         if not isinstance(error, GenbaError):

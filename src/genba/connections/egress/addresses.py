@@ -1,4 +1,4 @@
-"""Who may be reached: the allow-list, and the addresses that nobody gets to by a name.
+"""Who may be reached: the allow-list, and the addresses that no name leads to.
 
 A name is resolved once and the connection goes to the address that was judged, so a name cannot change its mind in
 between. One bad address among those of a name is enough to deny it.
@@ -35,7 +35,7 @@ _METADATA = frozenset(
     ipaddress.ip_address(text)
     for text in ("169.254.169.254", "fd00:ec2::254", "100.100.100.200", "192.0.0.192", "168.63.129.16")
 )
-"""Where clouds hand the credentials of a machine to whoever asks from it."""
+"""Where clouds give the credentials of a machine to every process that asks from it."""
 _THIS_NETWORK = ipaddress.IPv4Network("0.0.0.0/8")
 _NAT64 = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("64:ff9b:1::/48"))
 
@@ -159,12 +159,12 @@ async def _resolve(host: str, port: int) -> tuple[str, ...]:
 
 
 def of_this_host(address: str) -> bool:
-    """Whether an address is one that nobody gets to by a name."""
+    """Whether an address is one that no name leads to."""
     return _forbidden(ipaddress.ip_address(address), private=True) is not None
 
 
 def _forbidden(address: Address, *, private: bool) -> str | None:
-    """What an address is, when nobody gets there by a name."""
+    """What kind of address it is, when no name leads to it."""
     for each in _meant(address):
         if each.is_loopback or each in _THIS_NETWORK or each.is_unspecified:
             return "the loopback of this host"

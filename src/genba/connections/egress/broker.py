@@ -170,7 +170,7 @@ class Broker:
 
 
 class _Line:
-    """The connection to the upstream that belongs to one connection of the instance. Nobody else ever uses it."""
+    """The connection to the upstream that belongs to one connection of the instance, and is used by no other."""
 
     def __init__(self, dialler: Dialler) -> None:
         self._dialler = dialler

@@ -1,4 +1,4 @@
-"""The frame of every gate: how many may pass at once, and that a fault with one concerns nobody else."""
+"""The frame of every egress port: how many may pass at once; a fault with one affects no other."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ class Doorway:
                 return
             await handle()
         except asyncio.CancelledError:
-            writer.transport.abort()  # the walls come down: nobody is left to read the rest
+            writer.transport.abort()  # the sandbox is closing: no client is left to read the rest
             raise
         except Exception as error:  # noqa: BLE001  (the outermost edge: a connection ends here, the loop goes on)
             with contextlib.suppress(Exception):

@@ -1,4 +1,4 @@
-"""What a gate decided, told once and counted always."""
+"""The decisions of an egress port, each reported once and counted always."""
 
 from collections.abc import Callable
 from enum import StrEnum
@@ -6,7 +6,7 @@ from enum import StrEnum
 import msgspec
 
 _MOST_EVENTS = 500
-"""Decisions that are told by one gate. A hostile instance can ask for as many hosts as it likes."""
+"""Decisions that one egress port reports. A hostile instance can ask for as many hosts as it likes."""
 _LONGEST_TARGET = 300
 
 
@@ -41,7 +41,7 @@ class AccessLog:
     def record(self, verdict: Verdict, target: str, detail: str = "") -> None:
         event = EgressEvent(port=self.port, verdict=verdict, target=_printable(target), detail=detail)
         if event not in self.counts and len(self.counts) >= _MOST_EVENTS:
-            event = EgressEvent(port=self.port, verdict=verdict, target="", detail="more than can be told one by one")
+            event = EgressEvent(port=self.port, verdict=verdict, target="", detail="more than can be listed one by one")
         first = event not in self.counts
         self.counts[event] = self.counts.get(event, 0) + 1
         if first:

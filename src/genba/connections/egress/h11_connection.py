@@ -1,6 +1,6 @@
-"""One end of an HTTP/1.1 conversation with somebody who is not trusted: every read has a bound and a deadline.
+"""One end of an HTTP/1.1 conversation with an untrusted peer: every read has a bound and a deadline.
 
-What is read is understood whole and written anew, never copied, so nobody can hide a second message inside the first.
+A message is parsed whole and written from its parts, never copied, so none can hide a second message inside the first.
 """
 
 import asyncio

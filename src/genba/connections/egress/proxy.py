@@ -48,7 +48,7 @@ PORT = "proxy"
 
 
 class AllowListProxy:
-    """An HTTP proxy for one session. Every decision is told once and counted."""
+    """An HTTP proxy for one session. Every decision is reported once and counted."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class AllowListProxy:
         """A refusal in plain words. Those that concern a target were written down when it was judged."""
         text = f"Genba's proxy: {refusal.message}\n"
         if refusal.status == FORBIDDEN:
-            text += "hint: what this session may reach is said by sandbox.network and sandbox.allow\n"
+            text += "hint: sandbox.network and sandbox.allow set what this session may reach\n"
         elif refusal.status not in {BAD_GATEWAY, FAR_TOO_SLOW}:
             self.access_log.record(Verdict.DENIED, "", refusal.message)
         return b"text/plain; charset=utf-8", text.encode()

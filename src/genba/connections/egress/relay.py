@@ -1,4 +1,4 @@
-"""Bytes in both directions, until both sides have said all or nobody says anything any more."""
+"""Bytes in both directions, until both sides have ended or are silent for too long."""
 
 import asyncio
 import contextlib

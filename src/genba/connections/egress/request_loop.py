@@ -1,4 +1,4 @@
-"""One request after another on a connection that came out of the walls, and what it hears when one goes wrong."""
+"""One request after another on a connection from the sandbox, and the answer when one goes wrong."""
 
 from collections.abc import Awaitable, Callable
 

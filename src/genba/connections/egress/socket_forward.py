@@ -1,7 +1,7 @@
 """A gate to a Unix socket of the host: bytes in, bytes out, nothing understood.
 
-Whoever serves there may be replaced at any time, and by another at another place. So each connection asks anew where
-it leads, and waits a while for somebody to answer.
+The server there may be replaced at any time, and by one at another path. So each connection looks again where
+it leads, and waits a while for an answer.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from genba.connections.egress.relay import Ends, relay
 
 PORT = "workflow"
 PATIENT = Patience(dial=90.0, tunnel=24 * 3600.0)
-"""A claim is answered when it is verified, and nobody knows how long that takes."""
+"""A claim is answered when it is verified, which has no time limit."""
 _LOOK_AGAIN_SECONDS = 0.2
 
 
@@ -41,7 +41,7 @@ class SocketForward:
             async with asyncio.timeout(self._patience.dial):
                 far = await self._dialled()
         except TimeoutError:
-            self.access_log.record(Verdict.FAILED, "", f"nobody answered for {self._patience.dial:g} seconds")
+            self.access_log.record(Verdict.FAILED, "", f"no answer for {self._patience.dial:g} seconds")
             return
         await relay((reader, writer), far, self._patience.tunnel)
 

@@ -83,7 +83,7 @@ class Dialler:
 
     @property
     def through_plain_proxy(self) -> bool:
-        """Whether requests go to a proxy as they are, which then must be told the whole address."""
+        """Whether requests go to a proxy as they are, which then need the whole address."""
         return self._parent is not None and not self._upstream.secure
 
     @property

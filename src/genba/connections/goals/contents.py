@@ -86,7 +86,7 @@ def _compiled(path: str) -> "JSONPathQuery":
 
 
 def _found(query: "JSONPathQuery", value: Any) -> list[Any]:
-    """The values at a path; a value that is nested too deep for it is told as a ValueError."""
+    """The values at a path. Raises ValueError for a value that is nested too deep."""
     from jsonpath_rfc9535 import JSONPathError  # noqa: PLC0415
 
     try:

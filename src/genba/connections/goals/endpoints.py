@@ -41,7 +41,7 @@ from genba.domain.sessions.sandbox import Dialer, Entry
 _POLL_SECONDS = 0.05
 _PROBE_SECONDS = 5.0
 _SERVER_ERROR = 500
-_HEARD_HEAD, _HEARD_TAIL = 64 * 1024, 192 * 1024
+_OUTPUT_HEAD, _OUTPUT_TAIL = 64 * 1024, 192 * 1024
 _ADDRESS = ("http://", "https://")
 
 Asked = EndpointResponds | ResponseContains
@@ -94,7 +94,7 @@ class Endpoints:
                 status, detail, output, timed_out = settled.status, settled.detail, "", settled.timed_out
             except Unusable as problem:
                 status, detail, output, timed_out = CheckStatus.ERROR, str(problem), "", False
-            parts = (output, f"the service said:\n{printed.text}" if printed.text else "")
+            parts = (output, f"the output of the service:\n{printed.text}" if printed.text else "")
             whole = bounded("\n\n".join(part for part in parts if part))
             return CheckResult(name, status, detail, whole, loop.time() - began, timed_out=timed_out)
 
@@ -249,14 +249,14 @@ class _ServiceOutput:
         self.is_ready = self.is_ready or stream == AWAITED
         if stream not in ("stdout", "stderr"):
             return
-        if len(self._head) < _HEARD_HEAD:
+        if len(self._head) < _OUTPUT_HEAD:
             self._head += f"{text}\n"
         else:
-            self._tail = f"{self._tail}{text}\n"[-_HEARD_TAIL:]
+            self._tail = f"{self._tail}{text}\n"[-_OUTPUT_TAIL:]
 
     @property
     def text(self) -> str:
         return self._head + self._tail
 
     def last_line(self) -> str:
-        return error_line(self.text) or "it said nothing"
+        return error_line(self.text) or "it printed nothing"

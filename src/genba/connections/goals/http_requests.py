@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class NoAnswer(Exception):
-    """Nobody answered, or not in HTTP."""
+    """No answer, or none in HTTP."""
 
 
 class Address(msgspec.Struct, frozen=True, kw_only=True):
@@ -199,7 +199,7 @@ def free_port() -> int:
 
 
 def is_taken(port: int) -> bool:
-    """Whether somebody listens on a port of this machine already."""
+    """Whether a process listens on a port of this machine already."""
     return any(_is_used(family, host, port) for family, host in _LOOPBACK)
 
 

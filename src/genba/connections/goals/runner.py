@@ -56,7 +56,7 @@ class SecretScanner(Protocol):
 
 
 class GoalEngine:
-    """Checks one goal in one place. What could not be run is an error, and never told as a failure.
+    """Checks one goal in one place. What could not be run is an error, and never reported as a failure.
 
     Goals that run at the same time need marks of their own: the end of a command ends all that carry its mark.
     """

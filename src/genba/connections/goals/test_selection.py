@@ -30,7 +30,7 @@ class SuiteRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def narrow(command: CommandLine, files: tuple[str, ...], folder: Path) -> SuiteRun:
-    """The command for these files alone, where it can be told that; otherwise the command as it is."""
+    """The command for these files alone, where it accepts files; otherwise the command as it is."""
     names = tuple(_named(path) for path in files)
     by_pytest = "pytest" in (command if isinstance(command, str) else " ".join(command))
     if any(_FILES in arg for arg in ((command,) if isinstance(command, str) else command)):

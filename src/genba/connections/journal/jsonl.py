@@ -38,7 +38,7 @@ _PRINTED = b'{"event":"agent_output"'
 
 
 class JsonlJournal:
-    """Writes the events of one run, and tells them to whoever listens."""
+    """Writes the events of one run, and passes them to listeners."""
 
     def __init__(
         self,
@@ -197,7 +197,7 @@ def _size_of(path: Path) -> int:
 
 
 def _close_torn_line(descriptor: int) -> None:
-    """A run that was killed in the middle of a line leaves it; the next one begins anew."""
+    """A run that was killed in the middle of a line leaves it; the next one starts a new line."""
     size = os.fstat(descriptor).st_size
     if size and os.pread(descriptor, 1, size - 1) != b"\n":
         os.write(descriptor, b"\n")

@@ -10,7 +10,7 @@ from genba.domain.views.session import JournalLines
 
 LINES = 500
 _MOST_AFTER = 2000
-"""Whoever has fallen behind catches up in few steps."""
+"""A reader that has fallen behind catches up in few steps."""
 _BLOCK = 64 * 1024
 _MOST_BYTES = 1024 * 1024
 _LONGEST_LINE = 16 * 1024 * 1024
@@ -40,7 +40,7 @@ def last_lines(path: Path, before: int | None = None, lines: int = LINES) -> Jou
 
 
 def lines_after(path: Path, after: int, lines: int = _MOST_AFTER) -> JournalLines:
-    """What was written behind a place. A journal that is shorter by now is told from its end."""
+    """What was written after an offset. A journal that is shorter by now is read from its end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         size = os.fstat(descriptor).st_size

@@ -1,6 +1,6 @@
 """What a started process may see of the user's environment: a short list, and never a secret by accident.
 
-The environment that Genba runs from is nobody's but Genba's: its Python, its pytest and what else is installed there
+The environment that Genba runs from is Genba's alone: its Python, its pytest and what else is installed there
 are not what a project is tested with. So they are not on the PATH of detection, setup, goals and agents.
 """
 

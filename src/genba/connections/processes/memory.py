@@ -44,7 +44,7 @@ def look(processes: frozenset[int], marks: frozenset[str]) -> MemoryUse:
 
 
 def _mark_of(process: str) -> str:
-    """The mark of a process; empty for one that has none, or that belongs to somebody else."""
+    """The mark of a process; empty for one that has none, or that belongs to another user."""
     try:
         with open(f"/proc/{process}/environ", "rb") as file:  # noqa: PTH123
             words = file.read().split(b"\0")

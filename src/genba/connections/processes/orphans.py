@@ -76,7 +76,7 @@ def end_orphans() -> int:
 def _surely_orphans() -> set[int]:
     """Those that look like orphans twice, and are not just becoming another program.
 
-    Whoever is shows no environment for a moment, which is a long one on a busy machine. One that never does hides it.
+    A process that is shows no environment for a moment, which is long on a busy machine. One that never does hides it.
     """
     found = _orphans()
     deadline = time.monotonic() + _BECOMING_SECONDS

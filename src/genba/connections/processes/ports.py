@@ -17,11 +17,11 @@ _BLOCK = 20
 
 @contextmanager
 def reserved_ports(count: int) -> Iterator[range]:
-    """So many ports that nobody listens on, kept from other runs of this machine until the end."""
+    """So many ports without a listener, kept from other runs of this machine until the end."""
     folder = Path(tempfile.gettempdir()) / f"genba-ports-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     if not stat.S_ISDIR(folder.lstat().st_mode) or folder.lstat().st_uid != os.getuid():
-        raise OSError(f"{folder} belongs to somebody else")
+        raise OSError(f"{folder} belongs to another user")
     blocks = -(-count // _BLOCK)
     for first in range(_FIRST, _LAST - blocks * _BLOCK, _BLOCK):
         with ExitStack() as held:

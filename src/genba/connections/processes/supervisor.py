@@ -30,7 +30,7 @@ class ProcessSupervisor:
 
     def __init__(self) -> None:
         self._running = 0
-        """Commands that run now. An orphan belongs to one of them, and nobody can tell to which."""
+        """Commands that run now. An orphan belongs to one of them, and it is not known to which."""
 
     async def run(self, command: Command, on_output: OutputListener) -> Exit:
         self._running += 1
@@ -71,7 +71,7 @@ class ProcessSupervisor:
         )
 
     async def _started(self, command: Command, pipes: "_Pipes") -> asyncio.subprocess.Process:
-        """The process, once it is there. Who is told to stop while it is being started ends what was started."""
+        """The process, once it is there. A caller that is cancelled during the start ends what was started."""
         starting = asyncio.create_task(
             asyncio.create_subprocess_exec(
                 *command.argv,
@@ -167,7 +167,7 @@ class _Pipe(asyncio.Protocol):
 
 
 class _Watch:
-    """Reads both streams, and knows when something was last said."""
+    """Reads both streams, and knows when the last output came."""
 
     def __init__(
         self,
@@ -180,14 +180,14 @@ class _Watch:
         self.process = process
         self.last_sign = loop.time()
         self.parting = float("inf")
-        """When a process that nobody talks with any more is ended."""
+        """When a process whose conversation is over is ended."""
         head = command.keep_bytes // 4
         self.kept = {name: Kept(head, command.keep_bytes - head) for name in ("stdout", "stderr")}
         self.awaited = Awaited(on_output, command.awaits)
         self.reports = Reports(on_output, command.output_bytes, self.kept)
         self.lines = WholeLines(command.lines, command.wanted, on_output) if command.lines is not None else None
         self.deaf: asyncio.Future[Any] = loop.create_future()
-        """Set when what is said can no longer be written down, which ends the process."""
+        """Set when output can no longer be written down, which ends the process."""
         self.pipes: list[_Pipe] = []
         self.finished = False
 
@@ -274,7 +274,7 @@ class _Watch:
             await pipe.wait_closed()
 
     async def _drop_stdin(self) -> None:
-        """What was not read goes nowhere. Somebody asks how it ended, or asyncio tells everybody that nobody did."""
+        """What was not read goes nowhere. The exit status is read, or asyncio logs that it never was."""
         pipe = self.process.stdin
         assert pipe is not None  # noqa: S101  (stdin is a pipe, see run)
         if not pipe.is_closing():
@@ -334,7 +334,7 @@ def _gone(loop: asyncio.AbstractEventLoop, pid: int) -> Iterator[asyncio.Future[
         return
 
     def tell() -> None:
-        loop.remove_reader(descriptor)  # it stays readable from now on, and would be told of again and again
+        loop.remove_reader(descriptor)  # it stays readable from now on, and would be reported again and again
         if not gone.done():
             gone.set_result(None)
 

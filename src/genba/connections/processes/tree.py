@@ -93,7 +93,7 @@ def _table_from_proc(mark: str, within: int | None) -> dict[int, tuple[int, bool
 def environment_of(pid: int) -> bytes | None:
     """What a process was started with; None while it is just becoming another program, and shows nothing of itself.
 
-    On a busy machine that takes long: whoever started it goes on first.
+    On a busy machine that takes long: the starting process goes on first.
     """
     environment = _read(pid, "environ")
     if environment:

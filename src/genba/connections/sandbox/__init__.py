@@ -1,1 +1,1 @@
-"""The walls around an instance, one module per kind."""
+"""The sandbox around an instance, one module per kind."""

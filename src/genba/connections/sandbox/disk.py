@@ -21,13 +21,13 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NON
 _ANY = 1 << 62
 _ROOMS = ("/tmp", "/run", "/dev/shm")  # noqa: S108  (the cell's own)
 _LARGEST_ROOM = 4096 * _MEGABYTE
-"""What is larger is no room of the walls."""
+"""What is larger does not belong to the sandbox."""
 
 
 class DiskWatch:
     """Surveys the places of a cell, often where the file system is filling up and seldom where it is not.
 
-    A file counts when it was made, written or renamed since the cell was opened: nobody can set that time back. It
+    A file counts when it was made, written or renamed since the sandbox opened: no program can set that time back. It
     counts with its length or with its blocks, whichever is more, so that holes in files save nothing.
     """
 

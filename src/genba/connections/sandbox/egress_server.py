@@ -1,4 +1,4 @@
-"""Serving the gates of a cell: whoever comes out of the walls talks to the handler of the gate, and to nobody else."""
+"""Serving the egress ports of a sandbox: a connection from inside reaches the handler of its port, and nothing else."""
 
 import asyncio
 import contextlib
@@ -50,7 +50,7 @@ class Gatekeeper:
     def _part(self, talk: asyncio.Task[None]) -> None:
         self._talks.discard(talk)
         if not talk.cancelled() and (error := talk.exception()) is not None:
-            values = {"message": "a gate of the walls failed", "exception": error, "task": talk}
+            values = {"message": "an egress port of the sandbox failed", "exception": error, "task": talk}
             talk.get_loop().call_exception_handler(values)
 
 

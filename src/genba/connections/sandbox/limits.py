@@ -17,7 +17,7 @@ from genba.domain.sessions.sandbox import SandboxLimits, Violation
 
 _MEGABYTE = 1024 * 1024
 _OVERHEAD_PROCESSES = 4
-"""Processes that the walls themselves need."""
+"""Processes that the sandbox itself needs."""
 _PERIOD = 100_000
 _FILE_SIZE = 1
 """RLIMIT_FSIZE on Linux."""
@@ -66,7 +66,7 @@ class Group(msgspec.Struct, frozen=True):
                 _write(file, str(pid))
 
     def remove(self) -> None:
-        """End whoever is still in it, and take it away. The kernel needs a moment to forget the dead."""
+        """End every process that is still in it, and remove it. The kernel needs a moment to forget the dead."""
         deadline = time.monotonic() + _PATIENCE_SECONDS
         for folder in set(self.folders.values()):
             with contextlib.suppress(OSError):
@@ -94,7 +94,7 @@ def make_group(limits: SandboxLimits) -> Group:
 
 
 def launcher_args(limits: SandboxLimits, group: Group, is_root: bool) -> list[str]:
-    """What the launcher does about limits before the walls go up."""
+    """What the launcher does about limits before the sandbox starts."""
     args = [arg for file in group.files for arg in ("--group", file)]
     if limits.cpus is not None and "cpus" not in group.folders:
         import random  # noqa: PLC0415  (only where there are no control groups)

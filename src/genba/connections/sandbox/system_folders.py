@@ -1,4 +1,4 @@
-"""What of the host is shown behind walls, read-only: a list of what is allowed, and nothing beside it.
+"""What of the host is shown in a sandbox, read-only: a list of what is allowed, and nothing beside it.
 
 The system's own programs and libraries; of /etc only what programs need to run, never a key or a password; and the
 folders of tools that the user's PATH names, without the credentials that lie beside them.
@@ -95,7 +95,7 @@ def system_links() -> dict[str, str]:
 
 
 def is_of_the_system(path: str) -> bool:
-    """Whether a path is seen behind walls anyway."""
+    """Whether a path is seen in a sandbox anyway."""
     real = os.path.realpath(path)
     return any(within(real, place) for place in _PLACES)
 

@@ -1,4 +1,4 @@
-"""Watches what a command behind walls uses, and ends it when it passes a limit."""
+"""Watches what a sandboxed command uses, and ends it when it passes a limit."""
 
 import asyncio
 import os

@@ -1,6 +1,6 @@
-"""No walls: a working tree of its own, a private HOME, and for the rest the user's own machine.
+"""No sandbox: a worktree of its own, a private HOME, and for the rest the user's own machine.
 
-Limits of memory, processes and disk need walls and have no effect here; time is limited as everywhere.
+Limits of memory, processes and disk need a sandbox and have no effect here; time is limited as everywhere.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ class WorktreeSandbox:
 
 
 class Unsandboxed:
-    """What stands where there are no walls."""
+    """The handle where there is no sandbox."""
 
     def __init__(
         self, processes: Processes, spec: SandboxSpec, gatekeeper: Gatekeeper, ports: Mapping[str, int]

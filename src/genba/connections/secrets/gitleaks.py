@@ -29,7 +29,7 @@ _LEAKS = 3
 def find_gitleaks(environment: Mapping[str, str]) -> Path | None:
     """The gitleaks on PATH, or the one inside the Python package that brings it.
 
-    The package puts a script on PATH that fetches its own gitleaks anew where it belongs to somebody else.
+    The package puts a script on PATH that fetches its own gitleaks again where it belongs to another package.
     """
     on_path = shutil.which("gitleaks", path=environment.get("PATH", ""))
     found = Path(on_path) if on_path and Path(on_path).is_absolute() else None

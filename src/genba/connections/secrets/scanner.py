@@ -1,7 +1,7 @@
 """Scans every commit of a branch, with gitleaks where there is one that works and with detect-secrets elsewhere.
 
 The sum of a branch is not enough: a key that one commit adds and the next one removes is public all the same. Settings
-are taken from the base alone, and no comment in the code switches a finding off. The value of a secret is never told.
+are taken from the base alone, and no comment in the code switches a finding off. The value of a secret is never shown.
 """
 
 import asyncio
@@ -172,7 +172,7 @@ class GitSecretScanner:
 
     @contextlib.contextmanager
     def _own_folder(self) -> Iterator[Path]:
-        """A folder that nobody else reads; it holds what the commits hold."""
+        """A folder that only its owner reads; it holds what the commits hold."""
         try:
             make_private_folder(self.scratch)
             folder = Path(tempfile.mkdtemp(prefix=f"scan-{os.getpid()}-", dir=self.scratch))

@@ -1,4 +1,4 @@
-"""What a goal looks at, in words, for whoever reads that it passed."""
+"""What a goal looks at, in words, for a reader of a pass."""
 
 from genba.domain.goals.goal import Goal, goal_type
 

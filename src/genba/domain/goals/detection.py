@@ -75,7 +75,7 @@ def _node(texts: Mapping[str, str], there: set[str]) -> Detected:
 
 
 def _package_tool(texts: Mapping[str, str], there: set[str]) -> tuple[str, str | None]:
-    """Who installs the packages, and how; without a lock file nobody does."""
+    """Who installs the packages, and how; without a lock file no command does."""
     if "pnpm-lock.yaml" in there:
         return "pnpm", "pnpm install --frozen-lockfile"
     if "yarn.lock" in there:
@@ -224,7 +224,7 @@ def names_tests(command: str | tuple[str, ...]) -> bool:
 
 
 def runs_whole_suite(command: str | tuple[str, ...] | None) -> bool:
-    """Whether a test command runs everything, because it can be told no files."""
+    """Whether a test command runs everything, because it accepts no files."""
     line = command if isinstance(command, str) else " ".join(command or ())
     if "{files}" in line:
         return False

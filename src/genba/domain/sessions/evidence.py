@@ -1,4 +1,4 @@
-"""Facts that Genba gathered itself: what git shows and what the checks said."""
+"""Facts that Genba gathered itself: what git shows and what the checks found."""
 
 from enum import StrEnum
 from typing import Annotated, Literal
@@ -13,7 +13,7 @@ class CheckStatus(StrEnum):
 
 
 class CheckResult(msgspec.Struct, frozen=True):
-    """What one check said. `error` means that the machinery broke: neither a pass nor a fail."""
+    """The result of one check. `error` means that the machinery broke: neither a pass nor a fail."""
 
     name: str
     status: CheckStatus

@@ -82,7 +82,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int = 0
     seconds: float = 0.0
     failure: str = ""
-    """Why its end is no answer by itself. The work may be done all the same: whoever asked looks at it."""
+    """Why its end is no answer by itself. The work may be done all the same: the caller looks at it."""
 
 
 class InstanceStatus(StrEnum):
@@ -101,7 +101,7 @@ class AgentSession(msgspec.Struct, frozen=True, kw_only=True):
     """For the files of the questions. The instance can read and write it."""
     environment: Mapping[str, str]
     processes: Processes
-    """What starts the instance, inside its walls where there are any."""
+    """What starts the instance, in its sandbox where there is one."""
     home: str = ""
     """The private HOME of this session; it lasts as long as the run can be resumed."""
     sandboxed: bool = False

@@ -1,4 +1,4 @@
-"""The walls around an instance: what it can see, write and reach, and what it tried beyond that."""
+"""The sandbox around an instance: what it can see, write and reach, and what it tried beyond that."""
 
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
@@ -11,7 +11,7 @@ class SandboxKind(StrEnum):
     """How an instance is kept apart."""
 
     WORKTREE = "worktree"
-    """A working tree of its own, and no walls."""
+    """A worktree of its own, and no sandbox."""
     BUBBLEWRAP = "bubblewrap"
     DOCKER = "docker"
     PODMAN = "podman"
@@ -83,11 +83,11 @@ Serve = Callable[[Any, Any], Awaitable[None]]
 
 
 class EgressPort(msgspec.Struct, frozen=True, kw_only=True):
-    """A port on the loopback inside the walls that leads to a handler on the host, and nowhere else."""
+    """A port on the loopback in the sandbox that leads to a handler on the host, and nowhere else."""
 
     name: str
     port: int
-    """The port inside. Where the loopback is the host's own, another one may be taken: see `Walls.ports`."""
+    """The port inside. Where the loopback is the host's own, another one may be taken: see `SandboxHandle.ports`."""
     serve: Serve
 
 
@@ -115,7 +115,7 @@ class SandboxSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     run: str
     folder: str
-    """A folder on the host for what the walls need themselves, such as sockets; it is not seen inside."""
+    """A folder on the host for what the sandbox needs itself, such as sockets; it is not seen inside."""
     tree: str
     """The working tree: it can be written."""
     home: str

@@ -27,7 +27,7 @@ class SessionStart(msgspec.Struct, frozen=True, kw_only=True):
     host: str = ""
     process: int = 0
     heartbeat_at: str = ""
-    """When it last gave a sign of life; empty where nobody asks."""
+    """Its last heartbeat; empty where none is recorded."""
 
 
 Died = Callable[[SessionStart], bool]

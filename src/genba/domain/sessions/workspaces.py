@@ -91,4 +91,4 @@ class PullRequest(msgspec.Struct, frozen=True, kw_only=True):
     draft: bool = False
     reviewers: tuple[str, ...] = ()
     terms: "Terms | None" = None
-    """What it is held to; None where nobody follows it."""
+    """What it is held to; None where it does not apply."""

@@ -131,12 +131,12 @@ class AcpAdapter(CommandLineAdapter):
         return reply
 
     def _usage(self, talk: Talk, session: AgentSession) -> Usage:
-        """Tokens are told for the turn, and the cost for the whole session."""
+        """Tokens are counted for the turn, and the cost for the whole session."""
         tokens, cost = talk.turn.tokens, talk.turn.cost
         if cost is None or not talk.session_id:
             return tokens
         spent = cost
-        if not self.known.counts_anew:
+        if not self.known.usage_per_question:
             spent = Totals(session.folder).delta(talk.session_id, Usage(0, 0, cost)).cost_usd
         return Usage(tokens.input_tokens, tokens.output_tokens, spent)
 
@@ -169,7 +169,7 @@ class AcpAdapter(CommandLineAdapter):
         )
 
     def _servers(self, session: AgentSession) -> tuple[McpServer, ...]:
-        """Those of the session, which may have other addresses inside of its walls, and those of the settings."""
+        """Those of the session, which may have other addresses in the sandbox, and those of the settings."""
         given = {server.name for server in session.mcp}
         return (*session.mcp, *(server for server in self.mcp_servers() if server.name not in given))
 
@@ -196,7 +196,7 @@ def _write_settings(home: str, known: KnownAgent) -> None:
 
 
 def _reply(talk: Talk, done: Exit, usage: Usage) -> Reply:
-    """The end of a turn as the agent told it. Once it has, it does not matter how its process ended."""
+    """The end of a turn as the agent reported it. Once it has, it does not matter how its process ended."""
     turn = talk.turn
     if done.violations:
         raise BoundaryViolationError("the agent " + "; ".join(each.detail for each in done.violations))

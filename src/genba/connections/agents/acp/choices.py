@@ -1,4 +1,4 @@
-"""Modes and models that an agent of the Agent Client Protocol offers: told in two ways, seen as one."""
+"""Modes and models that an agent of the Agent Client Protocol offers, in either of its two forms."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ _OLD_WAYS = {
     "mode": ("modes", "availableModes", "id", "currentModeId", "session/set_mode", "modeId"),
     "model": ("models", "availableModels", "modelId", "currentModelId", "session/set_model", "modelId"),
 }
-"""How each was told before there were options: the parts of the answer, and the request that sets it."""
+"""How each was offered before there were options: the parts of the answer, and the request that sets it."""
 _SET_OPTION = "session/set_config_option"
 
 

@@ -27,7 +27,7 @@ _VERSION = 1
 _MOST_WAITING = 1000
 _LONGEST_SESSION_ID = 1000
 _QUIET_SECONDS = 0.25
-"""Some agents repeat an old session only after they said that it is loaded: when it is quiet, that is over."""
+"""Some agents repeat an old session only after they report it as loaded: when it is quiet, that is over."""
 _LONGEST_REPEAT_SECONDS = 10.0
 
 
@@ -56,7 +56,7 @@ class _Request(Protocol):
 
 
 class Talk:
-    """Both sides of one process: what it says comes in by `line`, what it is told goes out by `converse`."""
+    """Both sides of one process: its output comes in by `line`, requests go out by `converse`."""
 
     wanted: ClassVar[LineFilter] = LineFilter(
         key=b'"', decisive=(b'"id"', b'"agent_message_chunk"', b'"usage_update"', b'"tool_call"', b'"tool_call_update"')

@@ -19,7 +19,7 @@ _WAIT = re.compile(r"retry.?(?:after|delay)[^\d]{1,5}(\d+(?:\.\d+)?)", re.IGNORE
 
 
 def refused(code: int, message: str, data: object, key_variable: str) -> GenbaError:
-    """The error that fits. Agents agree on no codes for what their provider said, so the words count too."""
+    """The error that fits. Agents share no codes for provider errors, so the text counts too."""
     output = f"{message} {_texts(data)}".strip()
     status = _status(code, output)
     if status is not None:

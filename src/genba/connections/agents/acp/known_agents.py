@@ -20,7 +20,7 @@ class KnownAgent(msgspec.Struct, frozen=True, kw_only=True):
     provider: Provider | None = None
     url_variable: str = ""
     """Where the agent looks for the address of its model. Its key is looked for in the provider's first variable."""
-    counts_anew: bool = False
+    usage_per_question: bool = False
     """Whether each process tells its own cost, and not that of the session as the protocol wants."""
     environment: Mapping[str, str] = {}
     settings: Mapping[str, object] = {}
@@ -70,7 +70,7 @@ KNOWN: dict[str, KnownAgent] = {
             header="x-api-key",
         ),
         url_variable="ANTHROPIC_BASE_URL",
-        counts_anew=True,
+        usage_per_question=True,
         environment={"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "CLAUDE_CODE_MAX_RETRIES": "1"},
     ),
 }

@@ -59,7 +59,7 @@ _LONGEST_NAME = 80
 
 
 class ToolCall:
-    """One call, as far as the agent has told of it. Later updates add to what is known."""
+    """One call, as far as the agent has reported it. Later updates add to what is known."""
 
     def __init__(self) -> None:
         self.kind = ""
@@ -103,7 +103,7 @@ def name_of(call: ToolCall, call_id: str, servers: tuple[McpServer, ...]) -> str
 
 
 def may_use(name: str, call: ToolCall, ask: Ask, workdir: str, sandboxed: bool) -> bool:
-    """Whether a call that the agent asks for goes ahead. Nobody is there to be asked, so what is not a yes is a no."""
+    """Whether a call that the agent asks for goes ahead. No person is asked, so what is not a yes is a no."""
     listed = ask.allowed_tools
     free = listed is None or not name or is_listed(name, listed)
     match ask.permission_mode:

@@ -35,17 +35,17 @@ class Turn:
         """Set by every update."""
         self.stop_reason = ""
         self.cost: float | None = None
-        """The cost of the whole session so far, where it is told."""
+        """The cost of the whole session so far, where the agent reports it."""
         self.tokens = Usage()
         self._chunks: deque[str] = deque()
-        """The pieces of what it says now; a tool begins it anew."""
+        """The chunks of the current text; a tool call starts a new one."""
         self._text_before = ""
         self._length = 0
         self._calls: dict[str, ToolCall] = {}
 
     @property
     def text(self) -> str:
-        """What the agent said last, after its last tool."""
+        """The agent's last text, after its last tool call."""
         now = "".join(self._chunks)
         return now if now.strip() else self._text_before
 

@@ -34,8 +34,8 @@ _ADDRESS = "ANTHROPIC_BASE_URL"
 _PROVIDER = "https://api.anthropic.com"
 _READING_TOOLS = frozenset({"Read", "Grep", "Glob", "LS"})
 _EDITING_TOOLS = frozenset({"Edit", "MultiEdit", "NotebookEdit", "Write"})
-_FREE_INSIDE_WALLS = ("Bash", "Edit", "Glob", "Grep", "NotebookEdit", "Read", "Skill", "Task", "WebFetch", "WebSearch")
-"""With walls around it, an agent without a list of tools needs nobody to say yes to a command."""
+_FREE_IN_SANDBOX = ("Bash", "Edit", "Glob", "Grep", "NotebookEdit", "Read", "Skill", "Task", "WebFetch", "WebSearch")
+"""Tools that an agent without a list of tools may use in a sandbox without permission."""
 _LONGEST_WORD = 100_000
 """Bytes that every system takes as one word of a command line."""
 _ALWAYS = {
@@ -120,7 +120,7 @@ class ClaudeCodeAdapter(CommandLineAdapter):
         )
 
     def _servers(self, session: AgentSession) -> tuple[McpServer, ...]:
-        """Those of the session, which may have other addresses inside of its walls, and those of the settings."""
+        """Those of the session, which may have other addresses in the sandbox, and those of the settings."""
         given = {server.name for server in session.mcp}
         return (*session.mcp, *(server for server in self.mcp_servers() if server.name not in given))
 
@@ -149,7 +149,7 @@ class ClaudeCodeAdapter(CommandLineAdapter):
         if session.model_key:
             made[_key_variable(os.environ)] = session.model_key
         if ask.permission_mode is PermissionMode.BYPASS_PERMISSIONS:
-            made["IS_SANDBOX"] = "1"  # root may do so too: who lets it get here has walls, or has accepted the risk
+            made["IS_SANDBOX"] = "1"  # for root too: there is a sandbox, or the user accepted the risk
         secrets = {*_KEYS, *(server.token_variable for server in servers if server.token_variable)}
         made["CLAUDE_ENV_FILE"] = str(files.shell(secrets))
         return {**made, **proxy_variables(session.proxy_url), **own}
@@ -197,7 +197,7 @@ def _entry(server: McpServer) -> dict[str, Any]:
 
 
 def _permission_args(ask: Ask, sandboxed: bool, servers: tuple[McpServer, ...]) -> list[str]:
-    """Exactly the listed tools, and the others removed; without walls, files only in the working tree."""
+    """Exactly the listed tools, and the others removed; without a sandbox, files only in the worktree."""
     args: list[str] = []
     listed = ask.allowed_tools
     if listed is not None:
@@ -216,7 +216,7 @@ def _permission_args(ask: Ask, sandboxed: bool, servers: tuple[McpServer, ...]) 
 
 def _without_asking(listed: tuple[str, ...] | None, sandboxed: bool, servers: tuple[McpServer, ...]) -> tuple[str, ...]:
     if listed is None:
-        return (*(_FREE_INSIDE_WALLS if sandboxed else ()), *(f"mcp__{server.name}" for server in servers))
+        return (*(_FREE_IN_SANDBOX if sandboxed else ()), *(f"mcp__{server.name}" for server in servers))
     return tuple(dict.fromkeys(listed if sandboxed else (_in_tree(tool) for tool in listed)))
 
 

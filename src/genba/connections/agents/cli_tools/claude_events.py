@@ -18,7 +18,7 @@ from genba.domain.sessions.replies import Reply, Usage
 from genba.domain.sessions.sandbox import McpServer
 
 _PATIENCE_SECONDS = 10.0
-"""A longer wait than this is Genba's own to do: it costs no process, and it is told to others."""
+"""Genba itself does a longer wait than this: it costs no process, and other workers see it."""
 _CANONICAL = {"Agent": "Task", "MultiEdit": "Edit", "BashOutput": "Bash", "KillShell": "Bash"}
 _OF_THE_TOOL_ITSELF = frozenset({"StructuredOutput", "ToolSearch", "EnterPlanMode", "ExitPlanMode"})
 """Tools that only carry the answer or the conversation; they reach nothing."""

@@ -1,12 +1,12 @@
 """Codex as an agent: words, environment and files of one question.
 
-Codex has no list of tools. What an agent may not do is kept from it in three ways: its own sandbox where no other walls
+Codex has no list of tools. What an agent may not do is kept from it in three ways: its own sandbox where there is no
 are around it; a hook that is asked before each command and each patch; and what is seen in its events. It reads files
 with commands, so without `Bash` those that only read still run.
 
 The settings of the working tree are not read: they can name hooks and servers, which would run outside of its sandbox.
 The key is not in the environment of the agent's commands. Who can read the memory of Codex itself, as every process of
-the same user can behind walls, can find it: with a broker it is a word that is good for this session alone.
+the same user in the sandbox can, can find it: with a broker it is a token that is valid for this session alone.
 """
 
 import hashlib
@@ -145,7 +145,7 @@ class CodexAdapter(CommandLineAdapter):
         return next((name for name in known if os.environ.get(name)), known[0])
 
     def _servers(self, session: AgentSession) -> tuple[McpServer, ...]:
-        """Those of the session, which may have other addresses inside of its walls, and those of the settings."""
+        """Those of the session, which may have other addresses in the sandbox, and those of the settings."""
         given = {server.name for server in session.mcp}
         return (*session.mcp, *(server for server in self.mcp_servers() if server.name not in given))
 
@@ -212,7 +212,7 @@ class Limits:
         return f"{message}\n\n{rule}" if message else rule
 
     def _sandbox(self, sandboxed: bool) -> str:
-        """Behind walls there is no second sandbox: its own cannot be built there, and every command would fail."""
+        """In a sandbox Codex gets no second one: it cannot be built there, and every command would fail."""
         if sandboxed:
             return "danger-full-access"
         return "workspace-write" if self.runs or self.edits else "read-only"
@@ -250,7 +250,7 @@ class _Files:
         return path
 
     def knows(self, conversation: str, instructions: str) -> bool:
-        """Whether a conversation was last told these instructions: it keeps those that it began with."""
+        """Whether these are the last instructions of a conversation: it keeps those that it began with."""
         return self._instructions().get(conversation) == _digest(instructions)
 
     def remember(self, conversation: str, instructions: str) -> None:
@@ -323,7 +323,7 @@ def toml(value: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A text as TOML. What stands for bytes that are no text cannot be said there."""
+    """A text as TOML. Surrogates are replaced: TOML has no form for bytes that are no text."""
     clean = text.encode("utf-8", errors="replace").decode()
     return msgspec.json.encode(clean).decode().replace("\x7f", "\\u007f")
 

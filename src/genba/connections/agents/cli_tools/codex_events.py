@@ -32,7 +32,7 @@ _KINDS = {"add": "Write", "update": "Edit", "delete": "Edit"}
 _USAGE_ERROR = 2
 _TOO_MANY = 429
 _PATIENCE_SECONDS = 10.0
-"""A longer wait than this is Genba's own to do: it costs no process, and it is told to others."""
+"""Genba itself does a longer wait than this: it costs no process, and other workers see it."""
 
 
 class CodexReading:
@@ -69,7 +69,7 @@ class CodexReading:
         self.last_text = ""
         self.used: dict[str, str] = {}
         self.counted: Mapping[str, Any] | None = None
-        """What the last turn said it used, once it was complete."""
+        """The usage that the last turn reported, once it was complete."""
         self.failure = ""
         self.complaint = ""
         self.warned: set[str] = set()
@@ -98,7 +98,7 @@ class CodexReading:
         )
 
     def _denied(self, done: Exit) -> tuple[str, ...]:
-        """What was not allowed is told on stderr alone."""
+        """Codex reports what was not allowed on stderr alone."""
         match = [match[1] or "Edit" for match in _DENIED.finditer(done.stderr)]
         for tool in match:
             self.on_output("notice", f"{tool} was denied")
@@ -241,7 +241,7 @@ def _status(text: str) -> tuple[int | None, str]:
         return _TOO_MANY, text
     if _LOGIN.search(text):
         return 401, text
-    try:  # what was refused as wrong is told as the body of the answer
+    try:  # a request that was refused as wrong is reported as the body of the answer
         body = as_dict(msgspec.json.decode(text))
     except (ValueError, RecursionError):
         return None, text

@@ -44,7 +44,7 @@ _HOMES = {
     "XDG_CACHE_HOME": ".cache",
 }
 _READABLE = {"*": "allow", "*.env": "deny", "*.env.*": "deny", "*.env.example": "allow"}
-"""OpenCode asks before it reads files of secrets, and nobody is there to say yes."""
+"""OpenCode asks before it reads files of secrets, and no person is there to allow it."""
 _SCHEMA_IN_PROMPT = "End your answer with one JSON object in a ```json block. It must fit this JSON Schema:"
 
 
@@ -168,7 +168,7 @@ class OpenCodeAdapter(CommandLineAdapter):
         return f"{self.settings.provider.name}/{self.model(ask.model)}"
 
     def _servers(self, session: AgentSession) -> tuple[McpServer, ...]:
-        """Those of the session, which may have other addresses inside of its walls, and those of the settings."""
+        """Those of the session, which may have other addresses in the sandbox, and those of the settings."""
         given = {server.name for server in session.mcp}
         return (*session.mcp, *(server for server in self.mcp_servers() if server.name not in given))
 
@@ -211,7 +211,7 @@ class OpenCodeAdapter(CommandLineAdapter):
 
 
 def permissions(ask: Ask, sandboxed: bool, servers: tuple[str, ...]) -> dict[str, Any]:
-    """Yes or no to each tool, and never a question: nobody is there to answer it. What has a no is not offered."""
+    """Yes or no to each tool, and never a question: no person could answer it. What has a no is not offered."""
     plans = ask.permission_mode is PermissionMode.PLAN
     listed = None if ask.allowed_tools is None else {tool.partition("(")[0] for tool in ask.allowed_tools}
     everywhere = sandboxed or ask.permission_mode is PermissionMode.BYPASS_PERMISSIONS

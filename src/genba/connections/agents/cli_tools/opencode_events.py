@@ -40,11 +40,11 @@ TOOLS = {
 """OpenCode's names, and those that all agents share."""
 _TARGETS = ("filePath", "path", "command", "pattern", "url", "query", "description", "name")
 _ENDS = ("stop", "length")
-"""After these the model had said what it wanted to, or all that it could."""
+"""After these the model had finished, or could not go on."""
 _MOST_UNFINISHED = 3
 """Answers without an end, one after the other. OpenCode itself would ask again for ever."""
 _FIRST_WAIT, _SLACK = 2.0, 1.5
-"""OpenCode waits 2, 4, 8… seconds by itself, give or take a quarter; a longer wait was told by the provider."""
+"""OpenCode waits 2, 4, 8… seconds by itself, give or take a quarter; a longer wait comes from the provider."""
 _MOST_DOUBLINGS = 60
 _DENIED = re.compile(r"rule which prevents you|rejected permission|call unavailable tool '([\w-]+)'")
 _LIMIT = re.compile(r"rate.?limit|too many requests|quota", re.IGNORECASE)
@@ -74,7 +74,7 @@ class OpenCodeReading:
         self.key_variable = key_variable
         self.session_id: str | None = None
         self.texts: dict[str, deque[str]] = {}
-        """What was said in the last messages, by the message that it is part of."""
+        """The texts of the last messages, by the message that each is part of."""
         self.length = 0
         """Of the texts of the newest message."""
         self.used: list[str] = []

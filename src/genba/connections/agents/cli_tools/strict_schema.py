@@ -19,7 +19,7 @@ class NotStrict(Exception):
 
 
 def strict(schema: dict[str, Any]) -> dict[str, Any] | None:
-    """The schema for the strict mode; None where it cannot be said there."""
+    """The schema for the strict mode; None where strict mode cannot express it."""
     if schema.get("type") != "object" or "anyOf" in schema or "oneOf" in schema:
         return None
     try:

@@ -110,7 +110,7 @@ def _shown(name: bytes) -> str:
 
 
 class KnownIndex:
-    """What git said of an index, as long as its file is the same."""
+    """Git's answers about an index, as long as its file is the same."""
 
     def __init__(self, print_of: tuple[int, ...], index: ReadIndex) -> None:
         self.print_of = print_of

@@ -32,7 +32,7 @@ _EXECUTABLE = 0o100755
 
 
 class IndexEntry(NamedTuple):
-    """One path of an index, and what the kernel said of its file when git last looked."""
+    """One path of an index, and the kernel's facts of its file when git last looked."""
 
     mode: int
     blob: str
@@ -243,7 +243,7 @@ class TreeWalk:
         )
         try:
             return not is_known and _blob_of(within, name, seen, len(entry.blob)) != entry.blob
-        except OSError:  # it changes right now, or it cannot be read: whoever copies it finds out
+        except OSError:  # it changes right now, or it cannot be read: the copy that follows reports it
             return True
 
 

@@ -2,7 +2,7 @@
 
 Subtasks land on the branch of their parent, which may be checked out where an agent works. Git is not started there:
 the state of the worktree comes from `staging`, and its files are changed by `laying`. The files come first and the
-branch last: whoever lands next after a death finds the files of the commit, and moves the branch.
+branch last: the next one that lands after a death finds the files of the commit, and moves the branch.
 """
 
 from pathlib import Path
@@ -30,7 +30,7 @@ def is_of_agent(layout: RepositoryLayout, branch: str, checkout: Path) -> bool:
 
 
 class AgentLanding:
-    """Moves a branch together with its worktree. Whoever calls holds the lock of the repository."""
+    """Moves a branch together with its worktree. The caller holds the lock of the repository."""
 
     def __init__(self, layout: RepositoryLayout, lock: FileLock) -> None:
         self.layout = layout

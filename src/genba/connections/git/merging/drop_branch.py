@@ -1,4 +1,4 @@
-"""Dropping a branch that nobody hands over: what is on it alone is kept under a rescue ref."""
+"""Dropping a branch that is not handed over: what is on it alone is kept under a rescue ref."""
 
 from genba.connections.git.repository.layout import RepositoryLayout
 from genba.connections.git.worktrees.rescue import free_ref

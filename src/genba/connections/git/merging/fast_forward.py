@@ -1,8 +1,8 @@
 """Fast-forwarding the user's checkout, so that one who dies in the middle of it leaves nothing in anybody's way.
 
-The files of the checkout come first and its branch last. What is about to land is written down before, so that whoever
+The files of the checkout come first and its branch last. What is about to land is written down before, so that the next
 lands next finds a checkout that was left between the two, and puts it back. A git that outlives who started it holds
-the lock of the repository until it is done: nobody looks at what it is still writing.
+the lock of the repository until it is done: no other process looks at what it is still writing.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ class _Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Landing:
-    """Moves a branch together with its checkout. Whoever calls holds the lock of the repository."""
+    """Moves a branch together with its checkout. The caller holds the lock of the repository."""
 
     def __init__(self, layout: RepositoryLayout, lock: FileLock) -> None:
         self.layout = layout
@@ -73,7 +73,7 @@ class Landing:
         try:
             if not await self._is_untouched(checkout, git_dir, proposal.base, changes):
                 await self._put_back(checkout, git_dir, proposal.base, changes)
-        except GitError as error:  # whoever lands next puts it back: that this is left to do stays written down
+        except GitError as error:  # the next landing puts it back: the record of it stays
             message = f"{checkout} could not be put back: {error.message}"
             return MergeResult(status=MergeStatus.CHECKOUT_IN_THE_WAY, detail=message)
         self.record.unlink(missing_ok=True)
@@ -98,7 +98,7 @@ class Landing:
         """Put a checkout back that a dead process had brought forward without its branch, wholly or half way.
 
         Only what is exactly as that process left it is touched. Where the user has changed something since, everything
-        stays, and is told as a change like any other.
+        stays, and is reported as a change like any other.
         """
         record = self._read()
         if record is None or checkout is None or str(checkout) != record.checkout:
@@ -130,7 +130,7 @@ class Landing:
     async def _are_ours(self, checkout: Path, git_dir: Path, changes: list[Change]) -> bool:
         """Whether each file that is there is as one of both commits has it, or the beginning of that.
 
-        What somebody has written since may look like a beginning too: that is told apart by when it was written.
+        A file that a person has written since may look like a beginning too: the time it was written tells them apart.
         """
         found = await self._blobs(checkout, git_dir, changes)
         there = [change for change in changes if change.path in found]

@@ -63,7 +63,7 @@ class GitRepository:
     async def try_out(self, workspace: Workspace, commit: str, adopt: bool = False) -> str:
         """Bring the working tree to a commit, and nothing but that; returns the rescue ref of what else was there.
 
-        Whoever calls has the branch, and no instance lives in the tree.
+        The caller has the branch, and no instance lives in the tree.
 
         The branch stays where it is, unless it is to adopt the commit and go on from there.
         """
@@ -128,7 +128,7 @@ class GitRepository:
         done = await self.git.reach(remote, *args, tree=self.layout.top, push=True)
         if done.returncode != 0:
             if any(mark in done.stderr for mark in _MOVED):
-                raise StateConflictError(f"somebody else pushed to {branch} on {remote}, which is not overwritten")
+                raise StateConflictError(f"{branch} on {remote} has newer commits, which are not overwritten")
             raise GitError(f"{branch} could not be pushed to {remote}: {_telling_line(done.stderr)}")
 
     async def left_elsewhere(self, email: str, workspace: Workspace) -> tuple[str, ...]:

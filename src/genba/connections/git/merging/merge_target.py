@@ -2,7 +2,7 @@
 
 Work that does not fit comes back to its author with the target merged into its branch, and markers where they conflict.
 
-Law: a target is moved with its old value, so nobody's commit is ever dropped; whoever moved it first has won.
+Law: a target is moved with its old value, so no commit is ever dropped; the first to move it has won.
 """
 
 import asyncio
@@ -103,10 +103,10 @@ class GitTarget:
         return Stacked(base=base, tree=tree, commit=await self._squashed(base, work, tree))
 
     async def _squashed(self, base: str, work: Work, tree: str) -> str:
-        """The whole work as one commit on its base, by whoever did it."""
+        """The whole work as one commit on its base, by its author."""
         args = ("log", "-z", "--no-merges", "--date=raw", "--format=%an%x00%ae%x00%ad%x00%s")
         fields = (await self.git.run(*args, f"{base}..{work.commit}")).stdout.split("\0")
-        if len(fields) < 4:  # noqa: PLR2004  (nothing but merges: then by whoever made the last one)
+        if len(fields) < 4:  # noqa: PLR2004  (nothing but merges: then by the author of the last one)
             fields = (await self.git.run(*args[:2], *args[3:], "-1", work.commit)).stdout.split("\0")
         name, email, date = fields[:3]
         subjects = [subject for subject in reversed(fields[3::4]) if subject.strip()]
@@ -204,7 +204,7 @@ class GitTarget:
 
 
 class GitRework:
-    """Brings targets into branches. Whoever calls has reopened the workspace, and so holds its branch."""
+    """Brings targets into branches. The caller has reopened the workspace, and so holds its branch."""
 
     def __init__(self, layout: RepositoryLayout, remote: str = "") -> None:
         self.layout = layout

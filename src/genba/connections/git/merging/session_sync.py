@@ -3,7 +3,7 @@
 `refs/genba/sessions/<run>` is everything: the branch, and what was not committed yet as one commit on top of it.
 `refs/genba/branches/<branch>` is the branch alone. Both move together or not at all.
 
-Law: no host overwrites what another host has shared. Whoever finds that somebody else went on leaves it alone; what
+Law: no host overwrites what another host has shared. A host that finds newer work of another leaves it alone; what
 was here besides is kept under a rescue ref.
 """
 
@@ -54,7 +54,7 @@ class Sharing:
     async def share(self, workspace: Workspace) -> None:
         """Let the other hosts have what a session has come to. It touches neither its branch nor its tree.
 
-        Raises where the remote could not be reached or somebody else has gone on: the work here goes on all the same.
+        Raises where the remote could not be reached or another host has gone on: the work here goes on all the same.
         """
         tip = await self.git.commit_of(f"refs/heads/{workspace.branch}")
         if tip is None or not workspace.isolated:
@@ -142,7 +142,7 @@ class Sharing:
             )
 
     async def bring_commit(self, commit: str) -> None:
-        """Have a commit here that some host has shared; nothing happens where it is here, or nobody has shared it."""
+        """Fetch a commit that some host has shared; does nothing where it is here, or was not shared."""
         if await self.git.commit_of(commit) is not None:
             return
         shared = {ref for ref in await self.listed() if ref.startswith((SESSIONS, BRANCHES, "refs/heads/"))}
@@ -166,13 +166,13 @@ class Sharing:
         return SharedWork(whole=whole, tip=tip if tip is not None and tip in parents[:1] else whole)
 
     async def is_news(self, run: str, found: SharedWork) -> bool:
-        """Whether somebody else has shared it."""
+        """Whether another host has shared it."""
         return found.whole not in await self._mine(run)
 
     async def take(self, workspace: Workspace, found: SharedWork) -> str:
         """Go on from what another host has shared; returns the ref of what was here instead.
 
-        Whoever calls has the workspace open. Cut off anywhere, it is done again from its beginning.
+        The caller has the workspace open. Cut off anywhere, it is done again from its beginning.
         """
         run = workspace.run
         tip = await self.git.commit_of(f"refs/heads/{workspace.branch}")
@@ -200,7 +200,7 @@ class Sharing:
         return rescued
 
     async def _lay_out(self, workspace: Workspace, commit: str) -> None:
-        """Bring the files of a commit into the tree, as changes that nobody has committed."""
+        """Bring the files of a commit into the tree, as uncommitted changes."""
         tree, git_dir = Path(workspace.path), Path(workspace.git_dir)
         await lay_out(self.git, tree, git_dir, commit)
 

@@ -1,6 +1,6 @@
-"""Bringing work back from behind walls: as a bundle that is made inside, and taken apart outside.
+"""Bringing work back from the sandbox: as a bundle that is made inside, and taken apart outside.
 
-What the instance planted in its repository may run while the bundle is made: that is inside the walls, where it can do
+What the instance planted in its repository may run while the bundle is made: that is in the sandbox, where it can do
 no more than before. Outside only bytes arrive; those of a little work are read where they lie, see `loose`. They are
 bounded in size and time, every object is checked by git as strictly as it can (`git fetch` does not check what comes
 from a bundle), all that they lead to must have come with them or have been given to the instance before, and none of it
@@ -216,7 +216,7 @@ async def _make(
             "LC_ALL": "C",
             "GIT_NO_REPLACE_OBJECTS": "1",
             "GIT_OPTIONAL_LOCKS": "0",
-            "GIT_ALLOW_PROTOCOL": "none",  # a repository can be told to fetch what it lacks, by any command
+            "GIT_ALLOW_PROTOCOL": "none",  # any command can make a repository fetch what it lacks
         },
         timeout_seconds=limits.seconds,
         idle_seconds=limits.seconds,
@@ -229,7 +229,7 @@ async def _make(
 
 
 def _not_made(workspace: Workspace, done: Exit, limits: BundleLimits) -> GitError | BoundaryViolationError:
-    begun = f"the work of {workspace.run} could not be brought back from behind its walls: "
+    begun = f"the work of {workspace.run} could not be brought back from its sandbox: "
     if done.violations:
         return BoundaryViolationError(begun + "; ".join(f"{each.kind}: {each.detail}" for each in done.violations))
     if done.ending is not Ending.EXITED:
@@ -279,7 +279,7 @@ async def _unpack(returned: _Return, file: IO[bytes], count: int) -> None:
 
 
 def _opened(bundle: Path, workspace: Workspace, limits: BundleLimits) -> IO[bytes]:
-    """A bundle that is a plain file and not too large. Nobody can write to it any more: its walls are closed."""
+    """A bundle that is a plain file and not too large. No process can write to it any more: its sandbox is closed."""
     try:
         descriptor = os.open(bundle, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -354,6 +354,6 @@ def _let_in(quarantine: Path, objects: Path) -> None:
 def _why(error: GitError) -> str:
     lines = "\n".join(
         (*getattr(error, "__notes__", ()), error.message)
-    ).splitlines()  # the notes have all that git said
+    ).splitlines()  # the notes have all of git's output
     telling = [line for line in lines if "error:" in line or "fatal:" in line]
     return (telling or lines[-1:])[0].rpartition("error: ")[2].rpartition("fatal: ")[2][:300]

@@ -27,7 +27,7 @@ _SHA256 = 64
 class GitCheckouts:
     """`holder` names who verifies; `left_by` is called with the name of one that died and left a checkout behind.
 
-    `filters` lets git run the filters of the user's on what it checks out: not on the work of an agent behind walls.
+    `filters` lets git run the user's filters on what it checks out: not on the work of a sandboxed agent.
     `overlays` says whether the commands run where overlays are mounted for them.
     """
 
@@ -106,7 +106,7 @@ class GitCheckouts:
                 await asyncio.to_thread(self._remove, place)
             if lock is not None:
                 lock.path.unlink(missing_ok=True)
-        finally:  # whoever is stopped here leaves it to the next one who sweeps
+        finally:  # a process that is stopped here leaves it to the next sweep
             if lock is not None:
                 lock.release()
 
@@ -114,7 +114,7 @@ class GitCheckouts:
         delete_later(throw_away(self.layout, place, "checkout"))
 
     def _place(self, commit: str) -> Path:
-        """A folder that nobody has, with its lock held: whoever finds the lock free may remove the folder."""
+        """A folder of one process, with its lock held: a process that finds the lock free may remove the folder."""
         while True:
             place = self.root / f"{commit[:12]}-{os.getpid()}-{os.urandom(3).hex()}"
             lock = FileLock(place.with_suffix(".lock"))
@@ -163,7 +163,7 @@ class GitCheckouts:
             target.chmod(target.stat().st_mode | stat.S_IXUSR)  # a test may be a script that is called by its name
 
     async def sweep(self) -> None:
-        """Remove the checkouts of processes that died: their locks are nobody's."""
+        """Remove the checkouts of processes that died: their locks are free."""
         for path in self.root.glob("*.lock"):
             if str(path.with_suffix("") / "tree") in self._locks:
                 continue

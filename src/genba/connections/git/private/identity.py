@@ -3,7 +3,7 @@
 An agent can write any name, and any trailer of Genba's, into a commit. A new commit that names another author or
 another committer, that claims another issue, agent or session, or that does not name its own, is written again on its
 way in: same files, same message otherwise, same times. So each new commit tells which session made it. What is on a ref
-of the user's already is not new, whoever wrote it.
+of the user's already is not new, whatever its author.
 """
 
 import asyncio

@@ -2,7 +2,7 @@
 
 Most instances leave a handful of new objects and a few refs, each in a file of its own. Those are read as bytes that
 anybody may have written: nothing is run, no link is followed, and everything is bounded. What comes of it is a pack
-like the one in a bundle, and nobody believes it more. Whatever is large or out of the ordinary is left to a bundle.
+like the one in a bundle, and trusted no more. Whatever is large or out of the ordinary is left to a bundle.
 """
 
 import hashlib
@@ -55,7 +55,7 @@ def read_loose(
     """The work in a private repository; None where it takes git to read it.
 
     It does where the files that tell how to read the others are not the `ordinary` ones. An object that has no file is
-    taken for one that was there before: whoever takes the pack in finds out.
+    taken for one that was there before: the import of the pack finds out.
     """
     try:
         with _folder(os.fspath(repository)) as inside:
@@ -120,7 +120,7 @@ def _loose_refs(within: int, path: str, depth: int) -> Iterator[tuple[str, str]]
     if depth > _DEEPEST_REF:
         raise _OutOfTheOrdinary
     with _folder(path.rpartition("/")[2], within) as folder:
-        names = os.listdir(folder)  # noqa: PTH208  (of an open folder, which nobody can put another in the place of)
+        names = os.listdir(folder)  # noqa: PTH208  (of an open folder, which cannot be replaced)
         if len(names) > _MOST_REFS:
             raise _OutOfTheOrdinary
         for name in names:

@@ -1,7 +1,7 @@
-"""The private repository of an instance behind walls.
+"""The private repository of a sandboxed instance.
 
 The working tree is a git worktree of the user's repository like any other, with its folder in `.git/worktrees`. The
-instance never sees that folder: a private repository is laid over it inside the walls. It borrows the objects that its
+instance never sees that folder: a private repository is laid over it in the sandbox. It borrows the objects that its
 base leads to (see `packs`), read-only, and has nothing else of the user's: one branch, its base, no remote, no reflog,
 no hook but the one that signs commits, no setting but how files are read. What the instance does to it is brought back
 by `bundles`; what Genba does to the branch is sent by `send`.
@@ -134,10 +134,10 @@ def _below(path: Path) -> list[tuple[str, os.stat_result]]:
 
 
 async def send(layout: RepositoryLayout, workspace: Workspace, *, keep: bool = False) -> None:
-    """Make the private repository anew from what the branch and the tree are on now.
+    """Make the private repository again from what the branch and the tree are on now.
 
-    Whatever was in it must have been brought back before; where nobody knows whether it was, `keep` sets it aside. The
-    folder itself stays, since walls may have it mounted.
+    Whatever was in it must have been brought back before; where that is not known, `keep` sets it aside. The
+    folder itself stays, since a sandbox may have it mounted.
     """
     git_dir, private_dir = Path(workspace.git_dir), layout.private_dir(workspace.git_dir)
     tip, settings = await asyncio.gather(

@@ -1,4 +1,4 @@
-"""Working trees behind walls: a git worktree outside, a private repository inside, and bundles between the two."""
+"""Worktrees in a sandbox: a git worktree outside, a private repository inside, and bundles between the two."""
 
 import asyncio
 import contextlib
@@ -76,7 +76,7 @@ class SandboxedWorktrees:
     async def open(self, request: WorkspaceRequest) -> Workspace:
         if not request.isolated:
             raise StateConflictError(
-                "walls need a working tree of their own, and this agent works in your checkout",
+                "a sandbox needs a worktree of its own, and this agent works in your checkout",
                 hint="--set runner.execution.worktree.enabled=true   or   --sandbox worktree",
             )
         ahead = asyncio.create_task(self.git.settings_of_files())  # needed soon, and remembered
@@ -161,7 +161,7 @@ class SandboxedWorktrees:
         return found
 
     async def _fill(self, record: TreeRecord, git_dir: Path, keeps: tuple[int, ...]) -> None:
-        """The files of a new tree. What an older tree of the same place left behind walls is brought back before."""
+        """The files of a new tree. The sandboxed work of an older tree of the same place is brought back before."""
         state = read_state(self.layout.private_dir(git_dir))
         if state is not None:
             with contextlib.suppress(GenbaError):  # then it is set aside as it is: nothing of it is lost
@@ -178,7 +178,7 @@ class SandboxedWorktrees:
     async def _bring_in(self, workspace: Workspace, *, quick: bool = False, tree_is_there: bool = True) -> str:
         """Bring back what the instance committed; returns where it is, if that is not its branch.
 
-        When `quick`, only the private repository is looked at: nobody else moves the branch while a run goes on.
+        When `quick`, only the private repository is looked at: no other process moves the branch while a run goes on.
         """
         async with self._one_at_a_time:
             private_dir = self.layout.private_dir(workspace.git_dir)
@@ -243,7 +243,7 @@ class SandboxedWorktrees:
         return await corrected(self.git, self.identity, workspace.run, tip, known)
 
     async def _move(self, workspace: Workspace, own: str, host: str | None) -> None:
-        """Let the branch be where the instance has it, if nobody else moved it meanwhile."""
+        """Let the branch be where the instance has it, unless another process moved it meanwhile."""
         clear_locks_of(self.layout, workspace.branch)  # one that a git of ours has left is no fault of the instance
         args = ("update-ref", "-m", f"genba: {workspace.run}", f"refs/heads/{workspace.branch}", own, host or "")
         moved = await self.git.run(*args, allow=(0, 1, 128))
@@ -273,7 +273,7 @@ class SandboxedWorktrees:
         await self.git.run("read-tree", "--reset", "--no-recurse-submodules", commit, git_dir=git_dir)
 
     async def _keep(self, workspace: Workspace, refs: dict[str, str], nothing_new: set[str]) -> None:
-        """Keep what the instance committed beside its branch, under refs that are nobody's branches."""
+        """Keep what the instance committed beside its branch, under refs outside refs/heads."""
         folder = kept_refs(workspace.run)
         heads = {name: commit for name, commit in refs.items() if commit not in nothing_new}
         wanted = {

@@ -1,4 +1,4 @@
-"""Weighing what came back from behind walls before anything looks at its files."""
+"""Size limits on work from the sandbox, before anything looks at its files."""
 
 from collections.abc import Mapping
 

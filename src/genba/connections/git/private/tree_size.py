@@ -1,7 +1,7 @@
-"""How much a commit would be if it were laid out in files, told without laying it out.
+"""How large a commit would be as files, without writing them.
 
 Trees are named by their content, so ten of them can say a hundred million files, and a file of zeros that takes a
-gigabyte is packed into a thousandth of it. Whoever asks git for the files of such a commit waits for ever, or until the
+gigabyte is packed into a thousandth of it. A git that writes the files of such a commit runs for ever, or until the
 memory or the disk is full. Here each tree is read once, whatever the number of places that it stands in.
 """
 

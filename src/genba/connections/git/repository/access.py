@@ -37,7 +37,7 @@ class RemoteAccess:
         self.token = token
 
     async def args(self, git: Git, remote: str, push: bool) -> tuple[tuple[str, ...], dict[str, str]]:
-        """What git is told, and what its environment has, to reach a remote; nothing where it lies elsewhere."""
+        """The arguments and environment with which git reaches a remote; empty where it lies elsewhere."""
         asked = ("remote", "get-url", *(("--push",) if push else ()), "--", remote)
         found = await git.run(*asked, allow=(0, 2, 128))
         address = found.stdout.strip()

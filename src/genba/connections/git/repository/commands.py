@@ -56,7 +56,7 @@ _NO_ROOM = (
 )
 """What git says when there is no room. Of a file that it checks out, and of its index, it says no reason."""
 _LEAVING_SECONDS = 10.0
-"""So long whoever is told to stop waits for its git: what that one still writes would lie there unseen."""
+"""A cancelled caller waits so long for its git: what that one still writes would lie there unseen."""
 _CHUNK = 1024 * 1024
 
 
@@ -111,7 +111,7 @@ class Git:
     ) -> subprocess.CompletedProcess[str]:
         """Run git; an exit code that is not allowed is an error. `tree` is the working tree, where one is needed.
 
-        A working tree that is an overlay is mounted for the command. In one whose agent lives behind walls no filter
+        A worktree that is an overlay is mounted for the command. In one whose agent is sandboxed no filter
         of the user's is run: a filter is started among files that the agent wrote, and may load one of them.
         `keeps` are descriptors of locks that git holds with us, and after us. A link is no working tree of anybody's.
         """
@@ -139,7 +139,7 @@ class Git:
     async def settings_of_files(self) -> str:
         """How files are read and written, as `git config --null` tells it, filters aside.
 
-        They are the same inside walls and outside, or each side would find the files of the other changed.
+        They are the same in the sandbox and outside, or each side would find the files of the other changed.
         """
         return "\0".join(entry for entry in await self._settings() if not entry.startswith(_OF_THE_HOST))
 
@@ -268,7 +268,7 @@ class Git:
         return writing.writer is not None
 
     def _write_commit(self, tree: str, parents: tuple[str, ...], message: str) -> str:
-        assert self.writing.writer is not None  # noqa: S101  (whoever calls has looked)
+        assert self.writing.writer is not None  # noqa: S101  (the caller has looked)
         made = write_commit(self.git_dir, self.writing.writer, tree, parents, message)
         if made is None:
             return ""
@@ -334,7 +334,7 @@ def _bounded(memory: int) -> tuple[str, ...]:
 
 
 def _widen(pipe: int) -> None:
-    """Room for git to go on while somebody reads what it has said, where the system gives it."""
+    """Make the pipe large enough for git to go on while the reader is busy, where the system allows it."""
     import fcntl  # noqa: PLC0415  (see batch)
 
     if hasattr(fcntl, "F_SETPIPE_SZ"):
@@ -490,7 +490,7 @@ async def _call(
 
 
 class _Turn:
-    """One call of git. It begins while somebody waits for it, or never: a lock may be let go when they leave."""
+    """One call of git. It begins while a caller waits for it, or never: a lock may be released when they leave."""
 
     def __init__(self, call: Callable[[], Output]) -> None:
         self._call = call
@@ -499,7 +499,7 @@ class _Turn:
         self._is_left = False
 
     async def wait(self) -> Output:
-        """What git said. Who is told to stop meanwhile does so when git has ended."""
+        """The output of git. A cancelled caller is cancelled when git has ended."""
         output = asyncio.ensure_future(asyncio.to_thread(self._begin))
         try:
             return await asyncio.shield(output)
@@ -511,13 +511,13 @@ class _Turn:
                 raise
             done, _ = await asyncio.wait({output}, timeout=_LEAVING_SECONDS)
             for one in done:
-                one.exception()  # nobody else would hear of it
+                one.exception()  # no other place would report it
             raise
 
     def _begin(self) -> Output:
         with self._lock:
             if self._is_left:
-                raise GitError("nobody waits for it any more")
+                raise GitError("the caller was cancelled")
             self._has_begun = True
         return self._call()
 
@@ -529,7 +529,7 @@ def _took_too_long(argv: list[str], seconds: float) -> GitError:
 
 
 def _refused(argv: list[str], stderr: str, code: int = 1) -> GitError:
-    """Why git refused, in a line. How it was called, and all that it said, is there for who looks for the place."""
+    """Git's reason for a refusal, in a line. The command and all of its output are in the notes of the error."""
     named = verb(argv)
     message = error_line(stderr) if stderr or code >= 0 else f"it was killed by signal {-code}"
     error = GitError(f"git {named}: {message.removeprefix(f'{named}: ')}")
@@ -538,6 +538,6 @@ def _refused(argv: list[str], stderr: str, code: int = 1) -> GitError:
 
 
 def _shown(argv: list[str]) -> str:
-    """A command as it is told: without what stands before every one of them."""
+    """A command as messages show it: without the options that every one has."""
     known = (*_HARDENED, *_THROUGH_AN_OVERLAY)
     return " ".join(arg for arg in argv[argv.index("git") + 1 :] if arg not in known)[:200]

@@ -1,4 +1,4 @@
-"""Writing commits where git would write them, without a process, for whoever makes many of them.
+"""Writing commits where git would write them, without a process, for a caller that makes many of them.
 
 What git would do otherwise than usual is left to git: another encoding, a repository that several users share, objects
 of another kind. Who the user is, is asked of git now and then.
@@ -21,7 +21,7 @@ _PLAIN_VALUES = ("i18n.commitencoding\nutf-8", "core.sharedrepository\n0", "core
 _DATES = ("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE")
 _KNOWN_SECONDS = 30.0
 _SEVERAL = 3
-"""Whoever makes fewer commits in that time asks git for each."""
+"""A caller that makes fewer commits in that time asks git for each."""
 _QUICKEST = 1
 _MINUTES = 60
 

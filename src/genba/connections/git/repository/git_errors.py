@@ -1,4 +1,4 @@
-"""What git says when it refuses, as one plain line: people are told why, not how it was called."""
+"""The reason of a refusal of git, as one plain line: why it failed, not how it was called."""
 
 _TELLING = ("fatal:", "error:")
 _ASIDE = ("hint:", "warning:", "remote:")
@@ -9,7 +9,7 @@ _LONGEST = 500
 def error_line(stderr: str) -> str:
     """What is wrong, without git's own marks. Advice stands around it, and is left out.
 
-    Where git first says what it found and then that it gives up, both are told: either alone says too little.
+    Where git first prints a finding and then that it gives up, both are shown: either alone is too little.
     """
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     marked = [next((line for line in lines if line.startswith(mark)), "") for mark in _TELLING]

@@ -114,7 +114,7 @@ class GitHistory:
         return texts
 
     async def _blob(self, name: str) -> str:
-        """What a name stands for, by its hash where that can be told without asking; empty where there is no file."""
+        """What a name stands for, by its hash where that needs no process; empty where there is no file."""
         commit, colon, path = name.partition(":")
         if not colon or not is_hash(commit) or _is_odd(path):
             return name

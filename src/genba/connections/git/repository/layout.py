@@ -108,7 +108,7 @@ class RepositoryLayout:
         return main if main.is_dir() and main.resolve() == self.common.resolve() else None
 
     def private_dir(self, git_dir: str | Path) -> Path:
-        """Where the things of a working tree behind walls are: its private repository, and the layer of an overlay."""
+        """The folder of a sandboxed worktree: its private repository, and the layer of an overlay."""
         return self.own / "private" / Path(git_dir).name
 
     @property

@@ -118,7 +118,7 @@ def _busy(lock: FileLock) -> StateConflictError:
 
 
 def is_gone(process: int) -> bool:
-    """Whether there is no such process, as far as one sees from here. One that nobody has buried is gone too."""
+    """Whether there is no such process, as far as one sees from here. A zombie is gone too."""
     try:
         os.kill(process, 0)
         return Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[0] in (b"Z", b"X")

@@ -1,7 +1,7 @@
 """Objects that lie in files of their own, read without a process. What is packed, large or odd is left to git.
 
 What an agent has just committed lies so nearly always. An object is believed because its name is the hash of what it
-says, whoever wrote the file. Replaced objects and grafts are not heeded, as git is told not to heed them either.
+says, whatever wrote the file. Replaced objects and grafts are ignored, as git is configured to ignore them.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""What git has told of objects, so that it is not asked again: an object with a hash never changes.
+"""Git's answers about objects, so that it is not asked again: an object with a hash never changes.
 
 Only answers about objects that are named by their whole hash are kept, and only so many of them.
 """
@@ -22,7 +22,7 @@ Listing = Mapping[str, tuple[str, str]]
 
 
 class _Kept(Generic[Key, Value]):
-    """The newest of what was told, as long as it weighs no more than it may."""
+    """The newest answers, as long as they weigh no more than they may."""
 
     def __init__(self, most: int, weigh: Callable[[Value], int]) -> None:
         self.most = most

@@ -1,4 +1,4 @@
-"""One process of git, from its start to what it said."""
+"""One process of git, from its start to its output."""
 
 import contextlib
 import os
@@ -24,7 +24,7 @@ def answer(
     seconds: float | None = None,
     keeps: tuple[int, ...] = (),
 ) -> Output:
-    """Start git, wait for its end, and say what it said. Whoever takes longer than `seconds` is ended.
+    """Start git, wait for its end, and return its output. A process that takes longer than `seconds` is ended.
 
     What it `keeps` open is a lock of ours: where we die first, git holds it until it is done.
     """

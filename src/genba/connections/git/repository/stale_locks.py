@@ -1,4 +1,4 @@
-"""What git leaves when it is killed: locks that nobody holds, and that stop every git after it."""
+"""Locks that a killed git leaves: no process holds them, and they stop every later git."""
 
 import contextlib
 import os
@@ -25,13 +25,13 @@ _MAKINGS = (
 _PLACES = (".", "goals", "trees", "private/*", "runs/*", "runs/*/asks", "runs/*/supervised/*", "runs/*/supervised/*/*")
 """Where drafts of files are written."""
 _WRITING_SECONDS = 1.0
-"""So long a draft is left alone, whoever wrote it: its process may be one that cannot be seen from here."""
+"""A draft is left alone for so long: the process that writes it may not be visible from here."""
 
 
 def clear_locks(layout: RepositoryLayout, workspace: Workspace) -> tuple[str, ...]:
-    """Remove the locks of git that whoever died in a working tree has left; says which.
+    """Remove the locks that a killed git has left in a worktree; returns which.
 
-    Only for whoever has the working tree, while no instance lives in it. The user's own checkout is left alone.
+    Only for the holder of the worktree, while no instance lives in it. The user's own checkout is left alone.
     """
     return clear_locks_of(layout, workspace.branch, Path(workspace.git_dir)) if workspace.isolated else ()
 
@@ -90,7 +90,7 @@ def sweep_drafts(layout: RepositoryLayout) -> None:
 
 
 def _is_left(path: Path, process: int) -> bool:
-    """Whether whoever wrote it is gone, and it is not so young that another host may be writing it."""
+    """Whether its writer is gone, and it is not so young that another host may be writing it."""
     with contextlib.suppress(OSError):
         return is_gone(process) and not 0 <= time.time() - path.lstat().st_mtime < _WRITING_SECONDS
     return False

@@ -98,7 +98,7 @@ def parse_changes(output: str) -> list[Change]:
     for header, path in zip(fields[::2], fields[1::2], strict=False):
         columns = header.lstrip(":").split(" ")
         if len(columns) != 5:  # noqa: PLR2004  (two modes, two blobs, a status)
-            raise GitError(f"git told a change that cannot be read: {header[:80]}")
+            raise GitError(f"git printed a change that cannot be read: {header[:80]}")
         old_mode, new_mode, old_blob, new_blob, status = columns
         found.append(Change(status[0], path, old_mode, new_mode, old_blob, new_blob))
     return found

@@ -1,6 +1,6 @@
 """What git shows of issues: which commits and branches are about which one, what is on the base, what was taken back.
 
-The base is read once, and then only what is new on it. What is not on the base is read anew at every look, since
+The base is read once, and then only what is new on it. What is not on the base is read again at every scan, since
 branches come and go. A commit names its issue by a trailer, a closing keyword, the branch it was merged from, or the
 pull request it was; a mere mention is kept as that.
 """
@@ -280,7 +280,7 @@ class GitScan:
         return found
 
     async def _revert_requests(self, found: Scanned, tip: str) -> None:
-        """Whoever takes a pull request back takes back the commits that it was, also those that were read before."""
+        """A revert of a pull request reverts the commits that it was, also those that were read before."""
         for number, by in found.reverted_requests.items():
             known = [commit.sha for commit in found.of_requests.get(number, ())]
             if not known and not found.full:
@@ -290,7 +290,7 @@ class GitScan:
                 found.reverts.setdefault(sha, by)
 
     async def _revert_merges(self, found: Scanned) -> None:
-        """Whoever takes a merge back takes back everything that it brought."""
+        """A revert of a merge reverts everything that it brought."""
         for sha, by in list(found.reverts.items()):
             done = await self.git.run("rev-list", "--parents", "-1", sha, allow=(0, 128))
             names = done.stdout.split()
@@ -384,7 +384,7 @@ def _read_revert(found: Scanned, head: bytes, message: bytes) -> bool:
     if commits or requests:
         subject, _, _ = message.partition(b"\n")
         itself = _REQUEST.search(subject)
-        if itself:  # so that it is known when somebody takes this one back
+        if itself:  # so that it is known when this one is reverted
             own = SeenCommit(sha=sha, time=commit_time(head.split(b" ")[1]), how=How.PULL_REQUEST, on_base=True)
             found.of_requests.setdefault(int(itself[1]), []).append(own)
     return bool(commits or requests)

@@ -15,7 +15,7 @@ from genba.domain.errors import DiskFullError, GitError
 def settle(layout: RepositoryLayout, tree: Path, git_dir: Path) -> None:
     """Copy what is seen through an overlay into the folder itself. A plain folder stays as it is.
 
-    The layer that holds the work goes last: whoever dies before that leaves an overlay, and it is settled again.
+    The layer that holds the work goes last: a process that dies before that leaves an overlay, and it is settled again.
     """
     private_dir = layout.private_dir(git_dir)
     overlay = read_overlay(private_dir)

@@ -35,7 +35,7 @@ _OF_RUNS = ("sessions", "shared", "private", "base", "fetched")
 _TO_KEEP = ("heads", "landed", "rescue", "private", "sessions")
 """Where several refs have a commit that nothing else has, the first of these keeps it."""
 _LISTED = ("heads", "rescue", "private")
-"""Kinds of refs that are named where they stay: somebody may want to know what is in them."""
+"""Kinds of refs that are listed when they stay: a person may want to know what is in them."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class GitHousekeeping:
         self.runs = runs
         self.before = before
         self.rescued = rescued
-        """Whether old rescue refs go although nothing else has their commits: only where somebody asks for it."""
+        """Whether old rescue refs go although nothing else has their commits: only on request."""
 
     async def find(self) -> list[Candidate]:
         trees = await asyncio.to_thread(lambda: list(self._trees()))
@@ -106,7 +106,7 @@ class GitHousekeeping:
     def _removing(self, record: TreeRecord, fact: SessionLeftovers) -> Act:
         async def act() -> str:
             lock = FileLock(self.layout.branch_lock(record.branch))
-            # Under the name of its run: whoever takes the branch next is told of that one.
+            # Under the name of its run: the next holder of the branch sees that one.
             if not lock.try_acquire(record.run):
                 return f"a run holds {record.branch}"
             try:
@@ -199,7 +199,7 @@ class GitHousekeeping:
         return ""
 
     def _branch_over(self, branch: str) -> str:
-        """Why nobody works on a branch of Genba's any more; empty where somebody may, or it is the user's."""
+        """Why no process works on a branch of Genba's any more; empty where one may, or it is the user's."""
         facts = [fact for fact in self.runs.values() if fact.branch == branch]
         record = read_record(self.layout.tree_record(branch))
         ours = branch.startswith(OWN_BRANCHES) or (record is not None and record.new_branch)
@@ -261,7 +261,7 @@ class GitHousekeeping:
     # Cells and templates
 
     def _private_dirs(self) -> Iterator[Candidate]:
-        """What stood behind walls, and whose working tree is gone."""
+        """The private folders of sandboxed worktrees that are gone."""
         private_dirs = self.layout.own / "private"
         for private_dir in sorted(private_dirs.iterdir()) if private_dirs.is_dir() else ():
             state = read_state(private_dir)
@@ -272,7 +272,7 @@ class GitHousekeeping:
                 continue
             size = folder_size(private_dir)
             if state is None or is_behind(private_dir):
-                message = "it may have work that was not brought back from behind the walls"
+                message = "it may have work that was not brought back from the sandbox"
                 yield _kept("private repository", str(private_dir), message, size)
                 continue
             why = fact.why if fact is not None else "its working tree is gone"
@@ -372,5 +372,5 @@ def _short(name: str) -> str:
 
 
 def _holder_before(lock: FileLock) -> str:
-    """Who held a lock last: whoever takes the branch next is told of that one, not of us."""
+    """The previous holder of a lock: the next holder of the branch sees that one, not us."""
     return lock.holder().partition(" (process")[0] if lock.path.is_file() else ""

@@ -1,4 +1,4 @@
-"""What can differ between an overlay and its template: so that nobody looks at fifty thousand files to find three."""
+"""What can differ between an overlay and its template, so that finding three files costs no look at fifty thousand."""
 
 import os
 import stat

@@ -39,7 +39,7 @@ def forget_overlay(private_dir: Path) -> None:
 
 def mounted(overlay: Overlay, tree: Path, argv: list[str]) -> list[str]:
     """The command that runs another one where the overlay is mounted at its tree, and nowhere else."""
-    # As the walls mount it: what one of them notes about a layer, the other must be able to read.
+    # As the sandbox mounts it: what one of them notes about a layer, the other must be able to read.
     options = f"nosuid,nodev,userxattr,lowerdir={overlay.lower},upperdir={overlay.upper},workdir={overlay.work}"
     space = ("unshare", "-m") if os.geteuid() == 0 else ("unshare", "-Urm")
     return [*space, "sh", "-c", _MOUNT, "sh", options, str(tree), *argv]
@@ -65,7 +65,7 @@ def can_overlay(own: Path) -> bool:
 def overlay_problem(folder: Path) -> str:
     """Why no overlay can be mounted below a folder; empty when one can. It is found out by mounting one."""
     if _UNTOLD & set(str(folder)):
-        return f"an overlay cannot be told of the path {folder}"
+        return f"an overlay cannot have the path {folder}"
     make_private_folder(folder)
     with removed_afterwards(folder, "trial-") as made:
         parts = {name: made / name for name in ("lower", "upper", "work", "tree")}

@@ -13,7 +13,7 @@ from genba.domain.decoding import reader
 
 _MOST_REMEMBERED = 10_000
 _ready: dict[str, tuple[int, int]] = {}
-"""By its path: the file of a record that said that its tree is ready. A record is never changed, only replaced."""
+"""By its path: the file of a record of a ready tree. A record is never changed, only replaced."""
 
 
 class TreeRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """Registering a new working tree with git by hand: the few files that `git worktree add --no-checkout` would write.
 
 Git takes three processes for it, while everybody else waits for the repository. The files lie aside until they are
-whole, so that nobody ever sees a half of them. Where a repository is kept otherwise, git does it itself.
+whole, so that no process ever sees a half of them. Where a repository is kept otherwise, git does it itself.
 """
 
 import errno
@@ -56,7 +56,7 @@ def _move(git_dir: Path, tree: Path) -> None:
 
 
 def point(tree: Path, git_dir: Path) -> None:
-    """Tell a working tree where git keeps what belongs to it. Safe to repeat: whoever died in it left half a line."""
+    """Write into a worktree where git keeps its data. Safe to repeat: a process that died left half a line."""
     try:
         (tree / ".git").write_text(f"gitdir: {git_dir}\n", encoding="utf-8")
     except OSError as error:

@@ -26,15 +26,15 @@ async def remove(layout: RepositoryLayout, workspace: Workspace) -> Removal:
     if taken := _taken(layout, workspace):
         return Removal(removed=False, reason=taken)
     if is_behind(private_dir):
-        return Removal(removed=False, reason=f"{private_dir} has work that was not brought back from behind the walls")
+        return Removal(removed=False, reason=f"{private_dir} has work that was not brought back from the sandbox")
     was_there = is_folder(path)
     rescued, stuck = await _rescued(layout, workspace)
     if stuck:
         return Removal(removed=False, rescued=rescued, reason=stuck)
     async with held(layout.repository_lock, f"removal of {path.name}"):
-        taken = _taken(layout, workspace)  # whoever waits here may find that another one has closed it meanwhile
+        taken = _taken(layout, workspace)  # another process may have closed it while this one waited
         if taken or (is_folder(path) and not was_there):
-            return Removal(removed=False, rescued=rescued, reason=taken or f"{path} was made anew meanwhile")
+            return Removal(removed=False, rescued=rescued, reason=taken or f"{path} was made again meanwhile")
         merged = await _merged_tip(layout, workspace)  # not before: two may close what one of them was held for dead
         tree = throw_away(layout, path, workspace.run)
         sandboxed = private_dir.is_dir()
@@ -57,7 +57,7 @@ def _taken(layout: RepositoryLayout, workspace: Workspace) -> str:
 
 
 async def _rescued(layout: RepositoryLayout, workspace: Workspace) -> tuple[str, str]:
-    """As `rescue` says. What somebody else takes away meanwhile is kept by them."""
+    """As `rescue`. What another process removes meanwhile is kept by that one."""
     if not is_folder(workspace.path):
         return "", ""
     try:

@@ -14,7 +14,7 @@ from genba.domain.sessions.workspaces import Workspace
 async def rescue(layout: RepositoryLayout, workspace: Workspace) -> tuple[str, str]:
     """Keep what is not on the branch; returns the ref, and what no ref could keep.
 
-    Of a tree in whose place there is a link, what was committed: what lies where that leads is somebody else's.
+    Of a tree in whose place there is a link, what was committed: what lies where that leads belongs to another.
     """
     if is_link(workspace.path):
         return await _rescued_commit(layout, workspace), ""

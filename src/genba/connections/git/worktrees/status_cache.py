@@ -1,6 +1,6 @@
 """Working trees in which nothing has changed since git looked at them: git need not look again.
 
-Whatever changes a file, a folder or the index changes when that was last changed, and nobody can set that back. What
+Every change of a file, a folder or the index sets its change time, which no program can set back. What
 changed a moment ago may change again without a trace, so it is looked at again. A tree with many files is left to git,
 who is quicker there.
 """
@@ -21,20 +21,20 @@ _MOST_TREES = 500
 _TICK_NS = 20_000_000
 """Two changes that follow each other more closely than this may bear the same time."""
 _COARSE_NS = 2_500_000_000
-"""The same, where times are not told in parts of a millisecond."""
+"""The same, where times have no parts of a millisecond."""
 _MILLISECOND_NS = 1_000_000
 _OF_TREE = ("index", "HEAD", "config.worktree", "info/sparse-checkout")
 _OF_REPOSITORY = ("config", "info/exclude", "info/attributes")
 
 
 class Stillness:
-    """What git said of trees without uncommitted changes, as long as they are as they were then."""
+    """Git's answers about trees without uncommitted changes, as long as they are as they were then."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, tuple[Prints, Status]] = OrderedDict()
 
     def recall(self, tree: Path, prints: Prints | None) -> Status | None:
-        """What git said of a tree when it had these prints."""
+        """Git's answer about a tree when it had these prints."""
         known = self._known.get(str(tree))
         return known[1] if known is not None and known[0] == prints else None
 
@@ -68,7 +68,7 @@ def take_prints(tree: Path, git_dir: Path, common: Path) -> tuple[Prints | None,
                         waiting.append(entry.path)
                     if len(found) > _MANY:
                         return None, taken
-    except OSError:  # it changes right now, or nobody may read it
+    except OSError:  # it changes right now, or it cannot be read
         return None, taken
     return tuple(found), taken
 

@@ -1,6 +1,6 @@
-"""Removing in two steps: out of the way at once, and deleted in the background by nobody who is waited for.
+"""Removing in two steps: out of the way at once, and deleted in the background.
 
-A little is deleted at once, in less time than it takes to start somebody for it. What a killed deletion leaves is swept
+A little is deleted at once, in less time than starting a process takes. What a killed deletion leaves is swept
 by the next run.
 """
 
@@ -16,8 +16,8 @@ from genba.connections.removal import remove_tree
 _DELETE = """
     { rm -rf -- "$@" || { chmod -R u+rwX -- "$@"; rm -rf -- "$@"; }; } >/dev/null 2>&1 &
 """
-"""In a shell that ends at once: what deletes is then a child of nobody's. The second try is for folders of an agent,
-or of an overlay, that nobody may read: below its arguments `chmod -R` follows no link."""
+"""In a shell that ends at once: what deletes is then no child of ours. The second try is for folders of an agent,
+or of an overlay, that cannot be read: below its arguments `chmod -R` follows no link."""
 _BESIDE = ".removed"
 _LITTLE = 100
 """So many names are deleted at once."""
@@ -38,7 +38,7 @@ def throw_away(layout: RepositoryLayout, path: Path, name: str) -> Path | None:
 
 
 def delete_later(*places: Path | None) -> None:
-    """Delete in the background, unless it is little. Nobody waits for it, and it outlives whoever asked."""
+    """Delete in the background, unless it is little. The caller does not wait, and the deletion outlives it."""
     paths = [str(place) for place in places if place is not None and not _deleted(place)]
     if not paths:
         return
@@ -70,9 +70,9 @@ def _is_little(place: Path) -> bool:
                         return False
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
-    except FileNotFoundError:  # somebody else deletes it already
+    except FileNotFoundError:  # another process deletes it already
         return True
-    except OSError:  # a folder of an agent that nobody may read
+    except OSError:  # a folder of an agent that cannot be read
         return False
     return True
 

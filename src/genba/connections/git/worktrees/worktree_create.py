@@ -95,7 +95,7 @@ class TreeMaker:
         return await self.layout.git.commit_of(f"refs/heads/{branch}") is None
 
     async def _add(self, record: TreeRecord, keeps: tuple[int, ...]) -> None:
-        """A git that goes on after us `keeps` the lock: nobody clears away what it is about to make."""
+        """A git that goes on after us `keeps` the lock: no other process clears away what it is about to make."""
         try:
             if record.new_branch:
                 await self._begin_branch(record, keeps)
@@ -120,7 +120,7 @@ class TreeMaker:
         await self.layout.git.run(*args, stdin=lines, keeps=keeps)
 
     async def _clear_unfinished(self, wanted: str) -> None:
-        """Remove what a dead run had begun to make: nobody has worked in it."""
+        """Remove what a dead run had begun to make: no agent has worked in it."""
         for record in unfinished(self.layout):
             if record.branch == wanted:
                 continue
@@ -129,7 +129,7 @@ class TreeMaker:
                 try:
                     await self._clear(record)
                 except GitError:
-                    continue  # whoever comes next tries again: what is left of one is no fault of another
+                    continue  # the next caller tries again: what is left of one is no fault of another
                 finally:
                     lock.release()
 

@@ -40,9 +40,9 @@ def merged_in(git_dir: Path) -> list[str]:
 
 
 class GitWorkingTrees:
-    """Plain git worktrees: own branch, own folder, no walls.
+    """Plain git worktrees: own branch, own folder, no sandbox.
 
-    Without a `fill` of somebody else's every tree is a plain folder: one that was left as an overlay is made one.
+    Without a `fill` every tree is a plain folder: one that was left as an overlay is made one.
     """
 
     def __init__(
@@ -245,7 +245,7 @@ class GitWorkingTrees:
         await self.git.run("symbolic-ref", "HEAD", ref, git_dir=git_dir, keeps=keeps)
 
     def _kept(self, branch: str) -> tuple[int, ...]:
-        """The lock of a branch that is held here, for a git that goes on after our death: nobody is at it beside it."""
+        """The lock of a branch that is held here, for a git that goes on after our death: no other process has it."""
         return self._locks[branch].descriptors if branch in self._locks else ()
 
     async def _current_branch(self) -> str:
@@ -271,8 +271,8 @@ class GitWorkingTrees:
     async def _lock(self, branch: str, run: str) -> str:
         """Take the branch for a run; tells which run had it before.
 
-        Whoever only clears it away is waited for, and so is a git whose run has died. Whoever has just taken it has not
-        yet said its name.
+        A holder that only clears it away is waited for, and so is a git whose run has died. A holder that has just
+        taken it has not yet written its name.
         """
         lock = FileLock(self.layout.branch_lock(branch))
         began = time.monotonic()

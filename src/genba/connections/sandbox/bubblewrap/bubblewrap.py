@@ -1,4 +1,4 @@
-"""Walls of bubblewrap: namespaces of its own for every command, on an empty root with what the cell names.
+"""Bubblewrap: namespaces of its own for every command, on an empty root with what the spec names.
 
 Each command has its own processes, network, mounts and users, so nothing of it is left when it ends: the kernel ends
 a process namespace with its first process, and that one ends with bubblewrap, which ends with Genba. The process that
@@ -51,7 +51,7 @@ _EXEC_FAILED = f"{_PROGRAM}: execvp "
 
 
 class BubblewrapSandbox:
-    """Walls that an ordinary user can put up, and that cost milliseconds."""
+    """A sandbox that an ordinary user can start, and that costs milliseconds."""
 
     def __init__(self, processes: Processes, program: str = "", groups: bool = True) -> None:
         self.processes = processes
@@ -147,7 +147,7 @@ class BubblewrapHandle:
 
 
 class _OneCommand:
-    """A command on its way through the walls."""
+    """A command on its way through the sandbox."""
 
     def __init__(self, handle: BubblewrapHandle, line: Line, group: Group) -> None:
         self.handle = handle
@@ -210,7 +210,7 @@ class _OneCommand:
         )
 
     def _seen_from_outside(self, command: Command, done: Exit) -> Exit:
-        """As if there were no walls: a signal is a signal, and what never ran did not fail."""
+        """As without a sandbox: a signal is a signal, and what never ran did not fail."""
         violations = (self.watch.found,) if self.watch.found is not None else ()
         done = msgspec.structs.replace(done, violations=violations)
         if done.ending is not Ending.EXITED:
@@ -224,7 +224,7 @@ class _OneCommand:
 
 
 def look_around() -> None:
-    """Find out what walls need to know of this machine, before the first are raised. It is remembered."""
+    """Find out what a sandbox needs to know of this machine, before the first is opened. It is remembered."""
     etc_texts()
     hierarchies()
     writable_by_root()
@@ -247,7 +247,7 @@ def _launcher() -> str:
 
 
 def _launcher_args(program: str, etc: str, spec: SandboxSpec, command: Command, line: Line, group: Group) -> list[str]:
-    """The launcher, what it does first, and the walls that it becomes."""
+    """The launcher, what it does first, and the bubblewrap that it becomes."""
     egress_ports = [arg for egress_port in spec.egress_ports for arg in ("--gate", str(egress_port.port))]
     dials = [] if spec.entry is None else ["--dial", str(_DIALS)]
     overlays = ((spec.overlay, spec.tree), (spec.home_overlay, spec.home))

@@ -1,4 +1,4 @@
-"""Stands between Genba and bubblewrap: does what must be done before the walls go up, and becomes bubblewrap.
+"""Stands between Genba and bubblewrap: does what must be done before the sandbox starts, and becomes bubblewrap.
 
 It is run as a file by a bare interpreter, so it imports nothing of Genba and as little as it can of anything else.
 Its words hold paths and numbers, never a secret:
@@ -48,7 +48,7 @@ class _Function(_ctypes.CFuncPtr):
 
 
 class CannotPrepare(Exception):
-    """A step that the walls need did not work."""
+    """A step that the sandbox needs did not work."""
 
 
 def main(args: list[str]) -> None:
@@ -226,5 +226,5 @@ if __name__ == "__main__":
     try:
         main(sys.argv[1:])
     except (CannotPrepare, OSError, ValueError) as error:
-        sys.stderr.write(f"the walls cannot be prepared: {error}\n")
+        sys.stderr.write(f"the sandbox cannot be prepared: {error}\n")
         sys.exit(_CANNOT_START)

@@ -1,4 +1,4 @@
-"""The line between Genba and a command behind walls: what the launcher hands over, and what bubblewrap tells."""
+"""The line between Genba and a sandboxed command: what the launcher hands over, and what bubblewrap reports."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ _COLLECT_SECONDS = 0.02
 
 
 class Line:
-    """A pair of sockets: the far one is inherited by the launcher, and by bubblewrap after it, and by nobody inside."""
+    """A pair of sockets: the launcher inherits the far one, and bubblewrap after it, and no process inside."""
 
     def __init__(self, near: socket.socket, far: socket.socket) -> None:
         self._near = near
@@ -50,7 +50,7 @@ class Line:
                 os.close(line._first_handle)
 
     def leave_to_others(self) -> None:
-        """Once the launcher has its end, nobody here needs it."""
+        """Close the far end, once the launcher has it."""
         self._far.close()
 
     async def listen(self, egress_ports: tuple[EgressPort, ...], gatekeeper: Gatekeeper, entry: Entry | None) -> None:

@@ -1,4 +1,4 @@
-"""Walls of docker or podman: one container for each command, with no capability, no network and nothing to write on.
+"""Docker or podman: one container for each command, with no capability, no network and nothing to write on.
 
 The engine starts the command beside the first process of its container, and waits for it from outside: no process
 inside has a part in reporting the exit code.
@@ -41,7 +41,7 @@ _TEMPORARY_MB = 1024
 _MEGABYTE = 1024 * 1024
 _EGRESS_LIMITS = SandboxLimits(memory_mb=256, processes=64)
 _OVERHEAD_PROCESSES = 4
-"""Processes that the walls themselves need."""
+"""Processes that the sandbox itself needs."""
 _SIGNALS = range(129, 160)
 _LATE_LOOKS, _LATE_SECONDS = 8, 0.25
 _SELINUX = Path("/sys/fs/selinux/enforce")
@@ -162,7 +162,7 @@ class ContainerHandle:
             self._running.remove(command.mark)
 
     async def sweep(self, mark: str) -> int:
-        """Containers first: their clients end with them. The gates of walls that were left go too, and ours stay."""
+        """Containers first: their clients end with them. Egress containers of others go too, and ours stays."""
         self._swept.add(mark)
         left = await self._client.marked(mark)
         strangers = {egress_ports for egress_ports in left.values() if egress_ports} - {self._egress_ports.name}
@@ -212,13 +212,13 @@ class ContainerHandle:
         await self._client.remove(name)
 
     async def _ended(self, ended: Exit, listener: "_Listener", watch: ContainerWatch, first: FirstProcess) -> Exit:
-        """The end of the command, told as if it had been an ordinary process."""
+        """The end of the command, as if it had been an ordinary process."""
         stderr = listener.without_token(ended.stderr)
         listener.read(ended.stderr)
         if ended.ending is Ending.CANNOT_START:
             return ended
         if listener.missing:
-            place = f"in the image {self._image}" if self._spec.image else "behind the walls"
+            place = f"in the image {self._image}" if self._spec.image else "in the sandbox"
             return _cannot_start(ended, f"{listener.missing}: not found {place}")
         if watch.found is None and ended.ending is Ending.EXITED and not listener.begun:
             return _cannot_start(
@@ -242,11 +242,11 @@ class ContainerHandle:
 
 
 def _token() -> str:
-    return f"genba-walls-{secrets.token_hex(8)}"
+    return f"genba-sandbox-{secrets.token_hex(8)}"
 
 
 class _Listener:
-    """Passes on what is said, and keeps to itself what is said before the command begins."""
+    """Passes on output, and keeps to itself what is printed before the command begins."""
 
     def __init__(self, on_output: OutputListener, token: str) -> None:
         self.token = token
@@ -258,7 +258,7 @@ class _Listener:
         if stream != "stderr" or self.token not in text:
             self._on_output(stream, text)
             return
-        self.read(text)  # at once: of what is said at length, the end is kept, and not the beginning
+        self.read(text)  # at once: of a long output the end is kept, and not the beginning
         others = [line for line in text.split("\n") if not line.startswith(self.token)]
         if others:
             self._on_output(stream, "\n".join(others))

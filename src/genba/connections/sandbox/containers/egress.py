@@ -90,7 +90,7 @@ class ContainerEgress:
     async def open(
         self, egress_ports: tuple[EgressPort, ...], args: tuple[str, ...], image: str, entry: Entry | None = None
     ) -> None:
-        """`args` are the walls that every container of the cell has. Returns when all ports are open."""
+        """`args` are the options of every container of the sandbox. Returns when all ports are open."""
         alive = asyncio.Event()
 
         async def lifeline(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
@@ -118,7 +118,7 @@ class ContainerEgress:
         await asyncio.wait({opened, self._holder}, timeout=_PATIENCE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         opened.cancel()
         if not alive.is_set():
-            output = self._holder.result().stderr.strip() if self._holder.done() else "nothing was heard of them"
+            output = self._holder.result().stderr.strip() if self._holder.done() else "they gave no answer"
             raise AgentUnavailable(f"the gates of the sandbox did not open: {output}")
         if entry is not None and waiting_line is not None:  # it was connected to before the lifeline
             with waiting_line:

@@ -59,7 +59,7 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Traits(msgspec.Struct, frozen=True, kw_only=True):
-    """What the engine said about itself."""
+    """The engine's report about itself."""
 
     rootless: bool
     remaps_users: bool = False
@@ -106,7 +106,7 @@ def problem(engine: Engine) -> str:
 
 
 def _complaints(output: bytes) -> list[str]:
-    """Docker's client answers for itself, with exit code 0, when there is nobody behind it."""
+    """Docker's client answers for itself, with exit code 0, when there is no server behind it."""
     try:
         answer = json.loads(output)
     except ValueError:

@@ -15,7 +15,7 @@ _CHUNK = 64 * 1024
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Everything that one side says, and then that it has said everything."""
+    """Everything that one side sends, and then its end of file."""
     with contextlib.suppress(OSError):
         while chunk := await reader.read(_CHUNK):
             writer.write(chunk)

@@ -1,7 +1,7 @@
 """The image of a container where the user names none: empty folders and links, so that the host's own system fits in.
 
 It is made on this machine and needs no network. Its name carries a hash of what is in it, so a newer Genba, or a host
-that was laid out anew, makes another one.
+that was written again, makes another one.
 """
 
 import asyncio
@@ -27,12 +27,12 @@ _POLL_SECONDS = 0.05
 async def image_of_the_host(client: Client) -> str:
     """The name of the image for the host's own system; it is made when it is not there yet."""
     content = _layout()
-    name = f"localhost/genba-walls:{hashlib.sha256(content).hexdigest()[:16]}"
+    name = f"localhost/genba-sandbox:{hashlib.sha256(content).hexdigest()[:16]}"
     if await _is_there(client, name):
         return name
     async with _one_at_a_time():
         if not await _is_there(client, name):
-            with tempfile.NamedTemporaryFile(prefix="genba-walls-", suffix=".tar") as file:
+            with tempfile.NamedTemporaryFile(prefix="genba-sandbox-", suffix=".tar") as file:
                 file.write(content)
                 file.flush()
                 await client.output("import", file.name, name)
@@ -75,7 +75,7 @@ def _layout() -> bytes:
 @contextlib.asynccontextmanager
 async def _one_at_a_time() -> AsyncIterator[None]:
     """A lock between all of this user's runs. Without it nothing breaks: one image is made twice, and has one name."""
-    path = Path(tempfile.gettempdir()) / f"genba-walls-{os.getuid()}.lock"
+    path = Path(tempfile.gettempdir()) / f"genba-sandbox-{os.getuid()}.lock"
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError:

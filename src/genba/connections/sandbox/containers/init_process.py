@@ -24,7 +24,7 @@ class FirstProcess:
         self._client: asyncio.Task[Exit] | None = None
 
     async def begin(self, argv: tuple[str, ...], environment: Mapping[str, str], mark: str) -> str:
-        """Start the container. Returns what the engine said when it could not; empty when the container runs."""
+        """Start the container. Returns the engine's output when it could not; empty when the container runs."""
         command = Command(
             argv=argv,
             workdir="/",

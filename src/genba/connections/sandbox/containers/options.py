@@ -1,6 +1,6 @@
 """Which more options docker and podman get: from a list of those that open nothing, and no other.
 
-A repository names options in `sandbox.options`; whoever wrote the repository must gain nothing by it. The user names
+A repository names options in `sandbox.options`; the author of the repository must gain nothing by it. The user names
 options in the environment, and may also say where the engine keeps its things.
 """
 
