@@ -8,7 +8,7 @@ from genba.connections.github.client import GitHubClient
 from genba.connections.github.issues import GitHubIssues
 from genba.connections.github.remote_changes import GitHubChanges
 from genba.domain.tracker.outbox import PostComment
-from genba.testing.outbox_conformance import DeedsSuite
+from genba.testing.outbox_conformance import RemoteChangesSuite
 from tests.github.offices import SHOP, connected, settings, settle
 from tests.standins.github.server import GitHub
 
@@ -27,7 +27,7 @@ async def client(shop: GitHub) -> AsyncIterator[GitHubClient]:
         yield made
 
 
-class TestDeeds(DeedsSuite):
+class TestDeeds(RemoteChangesSuite):
     @pytest.fixture
     def changes(self, client: GitHubClient) -> GitHubChanges:
         return GitHubChanges(client)
