@@ -408,6 +408,21 @@ def test_every_option_is_in_the_reference_of_the_command_line() -> None:
     ] == []
 
 
+INTERNAL_VARIABLES = {"GENBA_OWN_PROCESS", "GENBA_PROCESS_MARK", "GENBA_INSIDE_"}
+
+
+def test_every_environment_variable_is_in_the_reference() -> None:
+    sources = (ROOT / "src" / "genba").rglob("*.py")
+    read = {
+        name
+        for path in sources
+        for name in re.findall(r'"(GENBA_[A-Z_]+)"', text_of(path))
+        if "testing" not in path.parts
+    }
+    assert len(read) > 20
+    assert read - INTERNAL_VARIABLES - words_in_code(REFERENCE / "environment.md") == set()
+
+
 def test_the_result_of_a_run_is_shown_with_every_field() -> None:
     shown = next(
         content for marker, content in blocks(REFERENCE / "cli.md") if content.startswith("$ genba run writer")
