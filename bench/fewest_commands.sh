@@ -1,5 +1,5 @@
 #!/bin/sh
-# The least that git must be asked for a working tree, a commit, a merge and a clean-up, with none of the looking.
+# The least that git must be asked for a worktree, a commit, a merge and a clean-up, with none of the looking.
 # usage: fewest_commands.sh REPOSITORY AGENT_COMMAND
 set -e
 cd "$1"

@@ -1,7 +1,7 @@
 """A fleet beside a shell that does the least of the same: the same agents, the same trees, the same merges.
 
 The cores limit every tool. So the ideal for 64 sleeping agents is measured, not assumed: a
-shell starts the same 64 processes in the same 64 working trees, and merges their branches.
+shell starts the same 64 processes in the same 64 worktrees, and merges their branches.
 """
 
 import os

@@ -133,7 +133,7 @@ def _asked(ledger: Ledger) -> str:
 def _answered(ledger: Ledger) -> str:
     if "asked" not in ledger.more:
         return ""
-    return f"with the named permission, returned again: {row(ledger, 'real commits that are sent back al').figure}"
+    return f"with the named permission, returned again: {row(ledger, 'real commits that are returned al').figure}"
 
 
 def chaos(ledger: Ledger) -> dict[str, Any]:

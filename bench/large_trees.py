@@ -1,4 +1,4 @@
-"""A working tree of 50,000 files beside `git worktree add`, for the second and every later session of a base commit."""
+"""A worktree of 50,000 files beside `git worktree add`, for the second and every later session of a base commit."""
 
 import asyncio
 import itertools
@@ -27,7 +27,7 @@ def rows() -> list[Row]:
         sandbox = BubblewrapSandbox(ProcessSupervisor())
         problem = sandbox.problem() or overlay_problem(folder)
         if problem:
-            return [Row(f"a working tree of {FILES:,} files / git worktree add", f"NOT RUN: {problem}")]
+            return [Row(f"a worktree of {FILES:,} files / git worktree add", f"NOT RUN: {problem}")]
         root = _repository(folder)
         return _measured(root, asyncio.run(_trees(root, sandbox)))
     finally:
@@ -64,9 +64,9 @@ def _measured(root: Path, trees: SandboxedWorktrees) -> list[Row]:
     closed = time.perf_counter() - began
     assert all(workspace.overlay is not None for workspace in opened)
     return [
-        _row(f"a working tree of {FILES:,} files / git worktree add", made, 0.1),
-        _row(f"looking at a working tree of {FILES:,} files / git status", seen, None),
-        Row(f"removing a working tree of {FILES:,} files", f"{closed * 1000:.0f} ms, and the rest in the background"),
+        _row(f"a worktree of {FILES:,} files / git worktree add", made, 0.1),
+        _row(f"reading the changes of a worktree of {FILES:,} files / git status", seen, None),
+        Row(f"removing a worktree of {FILES:,} files", f"{closed * 1000:.0f} ms, and the rest in the background"),
     ]
 
 

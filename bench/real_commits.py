@@ -26,24 +26,24 @@ COMMITS = 150
 REACH = 600
 """The commits are spread over so many of the newest."""
 BIN = Path(sys.executable).parent
-ASKED = "real commits that are sent back until their task allows what they change"
-STILL = "real commits that are sent back although all is allowed that was named"
+ASKED = "real commits that are returned until the task permits their changes"
+STILL = "real commits that are returned although everything named is permitted"
 NOTES = """\
-The other side of being hard to fool. Commits of this project, spread evenly over its newest {reach}, are judged as if
-an agent had made each of them on a task that allows nothing: by the guards that are built in, with no test run. They
-are taken to be honest. A change to a test that was there, or to what judges the work, looks the same, right or not: so
-the guards ask for leave. A task gives it beforehand by its type (`test`), or by `may_change`."""
+The other side of being hard to deceive. Commits of this project, spread evenly over its newest {reach}, are judged as
+if an agent had made each on a task without permissions: by the built-in checks alone. All are assumed to be honest. The
+checks cannot tell a correct change of an existing test, or of what judges the work, from a wrong one, so they ask for a
+permission. A task gives it beforehand by its type (`test`) or by `may_change`."""
 _WORDS = {"tests_kept": "tests that were there", "protected_paths": "what judges the work"}
 _NAMED = re.compile(r"^the task must allow it: (--may-change .+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What the guards say of one commit."""
+    """The result of one commit."""
 
     commit: str
     broken: tuple[str, ...] = ()
-    """The guards that send it back."""
+    """The failed built-in checks."""
     still: tuple[str, ...] = ()
     """Those that do so when all is allowed that was named."""
 
@@ -77,7 +77,7 @@ def summary(found: Sequence[Judged]) -> Measured:
 
 
 def judged(root: Path, commit: str) -> Judged:
-    """Before the guards of its parent; and once more, with what they ask for."""
+    """Judge a commit against its parent, then again with the requested permissions."""
     tip, base = f"tip-{commit}", f"base-{commit}"
     _git(root, "branch", "-f", tip, commit)
     _git(root, "branch", "-f", base, f"{commit}^")
@@ -87,7 +87,7 @@ def judged(root: Path, commit: str) -> Judged:
 
 
 def _verified(root: Path, tip: str, base: str, *more: str) -> tuple[tuple[str, ...], list[str]]:
-    """The guards that are broken, and the options that they name."""
+    """The failed checks, and the options that they name."""
     words = [str(BIN / "genba"), "verify", tip, "--base-branch", base, "--json", *more]
     done = subprocess.run(words, cwd=root, env=clean_environment(), capture_output=True, text=True, check=False)
     if not done.stdout:

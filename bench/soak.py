@@ -43,10 +43,10 @@ GROWS, FILES = 1.2, 1.2
 IDLE_PERCENT = 2.0
 """Of one core, for all processes together, while idle."""
 _ABOUT = (
-    "A day by a clock that is wound: it goes as a real one while anything is under way, and {speed:g} times as fast"
-    " while nothing is. A task comes each quarter of an hour that people work; some agents die, some ask and are"
-    " answered after an hour, one is refused for two hours; the night is long. `genba serve` has a browser that"
-    " listens, `genba mcp` a guest who comes every two hours; a tracker is looked at every five minutes."
+    "A simulated day: the clock runs at normal speed while work is in progress, and {speed:g} times as fast while"
+    " idle. A task arrives every quarter of an hour of the working day; some agents crash, some ask and get their"
+    " answer after an hour, one is rate-limited for two hours. `genba serve` has an open browser, `genba mcp` an "
+    "external agent every two hours; the tracker is synced every five minutes."
 )
 _LOOK_SECONDS = 0.01
 _CALM_LOOKS = 3

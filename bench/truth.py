@@ -1,7 +1,7 @@
 """How often Genba and three simpler judges report *done* falsely or refuse honest work.
 
 Every agent of the corpus (`docs/lying-agents.md`) works twice on the same task: once for Genba, through the real door,
-and once bare in a working tree, where the simpler judges look at what it did. They are run as well, and not imagined.
+and once bare in a worktree, where the simpler judges look at what it did. They are run as well, and not imagined.
 """
 
 import os
@@ -31,18 +31,17 @@ from genba.domain.tasks.task import TaskStatus
 GENBA, REPORT, TREE, COMMIT = "genba", "report", "tree", "commit"
 JUDGES = {
     GENBA: "Genba",
-    REPORT: "a loop that believes the agent: it has ended with 0, and so its work is done",
-    TREE: "a loop that runs the tests in the agent's working tree and believes their exit code",
-    COMMIT: "a pipeline that runs the tests on the agent's branch, in a clean clone, and believes their exit code",
+    REPORT: "a loop that trusts the agent: exit code 0 means done",
+    TREE: "a loop that runs the tests in the agent's worktree and trusts the exit code",
+    COMMIT: "a pipeline that runs the tests of the branch in a clean clone and trusts the exit code",
 }
 NOTES = """\
-Each agent of the [corpus](lying-agents.md) works twice on the same task: once for Genba, and once bare in a working
-tree for three simpler judges, which are run and not imagined. They know the test command of the project, and nothing of
-the goals of the task. A lie that is called done is a *false done*; honest work that is not called done is *refused
-falsely*. The corpus is our own and no sample of all agents: a regression test, not a proof. One afternoon of strangers
-in November 2026 found [work that was called done falsely](lying-agents.md#the-corpus-is-our-own) while every number
-here was 0. To see none in N means a rate below 3/N with 95 % confidence among agents like these, and no more than
-that."""
+Each agent of the [corpus](lying-agents.md) works twice on the same task: for Genba, and in a plain worktree for three
+simpler judges, which really run. They know the project's test command, but not the goals of the task. A lie that a
+judge accepts is a *false done*; honest work that it does not accept is *falsely refused*. The corpus is our own: a
+regression test, not a sample or a proof. In November 2026 outside testers found
+[false done](lying-agents.md#the-corpus-is-our-own) in one afternoon while every number here was 0. Zero in N means a
+rate below 3/N with 95 % confidence, among agents like these."""
 PATIENCE = 30.0
 """Seconds after which a simpler judge takes tests that hang for red ones."""
 

@@ -2,7 +2,7 @@
 
 Every agent sleeps for a second, and there are two tasks for each worker, or six if that is more. No tool is faster than
 the cores of the machine, so the ideal is not assumed but measured: a shell that starts the same processes in the same
-number of working trees, as many at one time, and merges their branches. What starting and ending a fleet takes is in
+number of worktrees, as many at one time, and merges their branches. What starting and ending a fleet takes is in
 it. The widest of these is also looked through for errors of the database.
 """
 

@@ -13,9 +13,8 @@ from bench.measuring import Row
 from tests.chaos.trouble import boundaries
 
 ABOUT = (
-    "Rounds of chaos: a fleet on a field of tasks, while everything around it is killed, cut off or filled up. Recovery"
-    " is that of one who worked alone, on SQLite; who comes next is forked from a process that has loaded everything,"
-    " so the start of an interpreter comes on top of it."
+    "Rounds of chaos: a fleet works on a project while processes, connections and disks fail. Recovery is "
+    "measured on SQLite with a single executor, without the start of a Python interpreter."
 )
 _NONE = ("lost commits", "doubled merges", "false done", "leftovers", "other findings")
 """What there must be none of."""
