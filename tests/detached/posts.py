@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from genba.application.sessions.session_record import new_run_id
 from genba.connections.detached.adapter import DetachedAdapter
 from genba.connections.detached.fork_server_client import ForkServerClient
 from genba.connections.detached.job_dir import Question, questions
@@ -20,7 +21,7 @@ from genba.domain.sessions.outcomes import PermissionMode
 from genba.domain.sessions.replies import Ask, Reply
 from genba.domain.sessions.workspaces import Workspace, WorkspaceRequest
 from genba.execution.run_values import RunPlan
-from genba.wiring.project.project_context import ProjectContext, new_run_id
+from genba.wiring.project.project_context import ProjectContext
 from genba.wiring.sessions.session_factory import PreparedSession, standalone_session
 from genba.wiring.sessions.supervisor import detached, fork_server_of, sparing
 from tests.project import Project

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from genba.application.sessions.provider_pauses import ProviderGate
 from genba.application.workflow.live_work_verifier import Landing, LiveWorkVerifier
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.blackboard.workflow.workflow_board import WorkflowBoard
@@ -24,7 +25,6 @@ from genba.domain.workflow.actions import AgentConnection, ErrorCode, Hierarchy,
 from genba.execution.loop.journal_steps import PlainSteps
 from genba.wiring.project.project_context import ProjectContext
 from genba.wiring.sessions.live_segments import Answering, LiveSegment, LiveSegments
-from genba.wiring.sessions.provider_pauses import ProviderGate
 from genba.wiring.sessions.supervisor import fork_server_of
 from tests.doubles.workflow_conformance import DeskSuite
 from tests.project import TESTER, Project

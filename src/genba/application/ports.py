@@ -145,6 +145,10 @@ class RepositoryAccess(Protocol):
 
     def target(self, remote: str) -> Following: ...
 
+    async def drop_branch(self, branch: str, run: str, began: str) -> str:
+        """Delete the branch of a session that delivers no commit; returns the ref that keeps its commits, if any."""
+        ...
+
 
 class Locations(Protocol):
     """What must hold of a place before Genba writes there."""

@@ -1,5 +1,5 @@
 """The composition root: the one place that names concrete connections and the blackboard."""
 
-from genba.wiring.project.project_context import ProjectContext, adapter_files, new_run_id, read_journal
+from genba.wiring.project.project_context import ProjectContext, adapter_files
 
-__all__ = ["ProjectContext", "adapter_files", "new_run_id", "read_journal"]
+__all__ = ["ProjectContext", "adapter_files"]

@@ -67,6 +67,11 @@ class RepositoryReaders:
 
         return GitTarget(self.layout, remote)
 
+    async def drop_branch(self, branch: str, run: str, began: str) -> str:
+        from genba.connections.git.merging.drop_branch import drop_branch  # noqa: PLC0415  (see history)
+
+        return await drop_branch(self.layout, branch, run, began)
+
 
 class RepositoryLocations:
     """What git and the kernel say of places in one repository."""

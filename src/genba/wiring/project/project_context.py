@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-import time
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import msgspec
 
 from genba.application.project import project_context as application
 from genba.connections.agents.catalogue import adapter_class
 from genba.connections.forge.command import CommandForge
 from genba.connections.git.repository.layout import RepositoryLayout
-from genba.connections.journal.jsonl import JournalFiles, read_journal
+from genba.connections.journal.jsonl import JournalFiles
 from genba.connections.processes import environment
 from genba.connections.processes.environment import passed_on
 from genba.connections.processes.orphans import take_in_orphans
@@ -26,8 +23,6 @@ from genba.domain.errors import ConfigurationError
 from genba.domain.ports import Forge, Sandbox, Tracker
 from genba.domain.redaction import Redactor
 from genba.domain.sessions.sandbox import SandboxKind
-from genba.execution.loop.resume import read_resumption
-from genba.execution.run_values import RunPlan
 from genba.wiring.project.connections import (
     OwnFiles,
     RepositoryLocations,
@@ -39,7 +34,6 @@ from genba.wiring.project.connections import (
     memory_in_use,
 )
 from genba.wiring.sandbox.sandbox_choice import make
-from genba.wiring.sessions.session_record import keep, raised, recall
 
 if TYPE_CHECKING:
     from genba.application.verification.maker import Maker
@@ -47,7 +41,7 @@ if TYPE_CHECKING:
     from genba.execution.verification.verify import Verifier
     from genba.wiring.verification.verifier import GoalSandbox
 
-__all__ = ["ProjectContext", "adapter_files", "new_run_id", "read_journal"]
+__all__ = ["ProjectContext", "adapter_files"]
 
 _FORGE_VARIABLES = ("GH_TOKEN", "GITHUB_TOKEN", "GITLAB_TOKEN", "GH_HOST", "GITLAB_HOST")
 
@@ -100,32 +94,6 @@ class ProjectContext(application.ProjectContext):
         layout = await RepositoryLayout.find(folder)
         project, wrong = usable_project(layout.top)
         return cls(layout, project), wrong
-
-    def resumed(self, run: str, limits: dict[str, Any]) -> RunPlan:
-        """The plan of a run that was cut off: its own frozen definition, and the state that its journal tells."""
-        events = read_journal(self.find_journal(run), output=False)
-        left = read_resumption(run, events)
-        folder = self.layout.run_folder(run)
-        memory = recall(folder, run)
-        definition = raised(memory.definition, limits)
-        if definition is not memory.definition:
-            keep(folder / "run.json", msgspec.structs.replace(memory, definition=definition))
-        return RunPlan(
-            run=run,
-            definition=definition,
-            parameters=memory.parameters,
-            workspace=left.workspace,
-            state=left.state,
-            merged=left.merged,
-            delivered=left.delivered or (bool(left.merged) and not Path(left.workspace.path).exists()),
-            commits=left.commits,
-            may_change=memory.may_change,
-            accepts_risk=memory.accepts_risk,
-            mode=memory.mode,
-            review=memory.review,
-            branch=left.workspace.branch if memory.review is not None else None,
-            process=os.getpid(),
-        )
 
     async def _token(self, origin: str) -> str:
         office = self.office()
@@ -186,8 +154,3 @@ def adapter_files() -> dict[str, tuple[Any, str]]:
         "reply": (ReplyFile, "the reply file that a custom command may write"),
         "script": (Script, "the script of a scripted agent"),
     }
-
-
-def new_run_id(agent: str) -> str:
-    """Sorts by time, reads well, and is never given twice."""
-    return f"{agent}-{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"

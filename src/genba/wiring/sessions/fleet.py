@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from genba.application.project.settings_file import SettingsFile
+from genba.application.sessions.agent_pool import ProjectAgentPool
 from genba.application.sessions.host import host_name
+from genba.application.sessions.landed_sessions import close_landed
 from genba.application.sessions.preflight import preflight
+from genba.application.sessions.provider_pauses import ProviderGate
 from genba.application.tracker.board_filter import BoardFilter
 from genba.application.verification.merge_verification import Proving
 from genba.blackboard.fleet.fleet_board import FleetBoard
@@ -44,10 +47,8 @@ from genba.judgement.scheduling.spending import reached
 from genba.judgement.verification.reviews import verdict_check
 from genba.wiring.project.notifications import notices_sent
 from genba.wiring.project.telemetry import heard_by_fleet
-from genba.wiring.sessions.agent_pool import ProjectAgentPool
-from genba.wiring.sessions.live_segments import LiveSegments
-from genba.wiring.sessions.provider_pauses import ProviderGate
-from genba.wiring.sessions.session_sharing import SessionSharing
+from genba.wiring.sessions.live_segments import LiveSegments, sharing_of
+from genba.wiring.sessions.session_factory import execute_closing
 from genba.wiring.sessions.supervisor import fork_server_of
 from genba.wiring.verification.verifier import sweep_checkouts
 
@@ -191,7 +192,14 @@ class Fleet:
             only_label=only_label,
             only_board=self.on_board.name if self.on_board is not None else "",
         )
-        crew = self.crew = ProjectAgentPool(self.context, self.looking, me, base_branch, self.on_board)
+        crew = self.crew = ProjectAgentPool(
+            self.context,
+            self.looking,
+            me,
+            base_branch,
+            self.on_board,
+            close=partial(close_landed, self.context, partial(execute_closing, self.context)),
+        )
         for name, problem in crew.broken.items():
             message = f"{name} cannot be used: {problem}  genba agent check {name}"
             self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=message))
@@ -285,7 +293,7 @@ class Fleet:
 
     def _live_parts(self) -> LiveSegments:
         if self.parts is None:
-            share = SessionSharing.of(self.context)
+            share = sharing_of(self.context)
             self.parts = LiveSegments(
                 self.context, self.board, self.fork_server, self.gate, self.watch, self._answer_context, share
             )

@@ -9,6 +9,7 @@ import os
 import socket
 import sys
 
+from genba.application.sessions.session_record import RunMemory
 from genba.connections.agents.catalogue import ADAPTERS, adapter_class
 from genba.connections.detached.fork_server import ForkServer
 from genba.connections.detached.fork_server_client import SpawnRequest
@@ -18,7 +19,6 @@ from genba.connections.processes.environment import passed_on
 from genba.connections.processes.orphans import take_in_orphans
 from genba.domain.decoding import reader
 from genba.domain.redaction import without_tokens
-from genba.wiring.sessions.session_record import RunMemory
 from genba.wiring.sessions.supervisor import supervise
 
 _NEEDED_SOON = (

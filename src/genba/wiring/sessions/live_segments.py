@@ -12,18 +12,23 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from genba.application.sessions.provider_pauses import PacedAdapter, ProviderGate
+from genba.application.sessions.reviews import remove_scratch
+from genba.application.sessions.session_sharing import FleetSharing, forget_session
 from genba.connections.agents.facilitator import FieldAdapter
 from genba.connections.atomic_write import put
 from genba.connections.clock import SystemClock
 from genba.connections.detached.adapter import end_all
 from genba.connections.detached.cleanup import remove_output
 from genba.connections.git.merging.merge_target import GitRework
+from genba.connections.git.merging.session_sync import SharedTrees, Sharing
 from genba.connections.git.repository.layout import RepositoryLayout
 from genba.connections.git.repository.locks import FileLock, is_held
 from genba.connections.git.worktrees.worktree_status import changed_files
 from genba.connections.private_folders import make_private_folder
 from genba.coordination.scheduler.session_plan import SegmentState, SessionPlan, run_plan
 from genba.domain.errors import GitError, StateConflictError
+from genba.domain.events import Notice
 from genba.domain.fleet.progress import FleetEvent, FleetEventKind
 from genba.domain.fleet.records import FleetSession, Purpose, Review, SegmentOrder
 from genba.domain.ports import Workflow
@@ -37,10 +42,7 @@ from genba.execution.session_context import (
     SharedSession,
 )
 from genba.execution.session_progress import SessionProgress
-from genba.wiring.sessions.provider_pauses import PacedAdapter, ProviderGate
-from genba.wiring.sessions.reviews import remove_scratch
 from genba.wiring.sessions.session_factory import SessionBase
-from genba.wiring.sessions.session_sharing import FleetSharing
 from genba.wiring.sessions.supervisor import detached, sparing
 
 if TYPE_CHECKING:
@@ -56,7 +58,6 @@ if TYPE_CHECKING:
     from genba.execution.session import Session
     from genba.execution.session_context import AnswerContext
     from genba.wiring.project.project_context import ProjectContext
-    from genba.wiring.sessions.session_sharing import SessionSharing
 
 _LETTING_GO_SECONDS = 30.0
 _LOOK_AGAIN_SECONDS = 0.1
@@ -85,6 +86,12 @@ class Answering(msgspec.Struct, frozen=True, kw_only=True):
         return WorkflowContext(runs=self.runs, control=control)
 
 
+def sharing_of(context: ProjectContext) -> Sharing | None:
+    """What the hosts of a fleet share through the remote that the project names; None without one."""
+    remote = context.project.fleet.merge.remote
+    return Sharing(context.layout, remote) if remote else None
+
+
 class LiveSegments:
     """Makes parts ready, and reaches those that are under way."""
 
@@ -96,7 +103,7 @@ class LiveSegments:
         gate: ProviderGate,
         watch: Watch,
         answer: Answer,
-        share: SessionSharing | None,
+        share: Sharing | None,
     ) -> None:
         self.context = context
         self.board = board
@@ -142,7 +149,7 @@ class LiveSegments:
         def say(message: str) -> None:
             self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=f"#{order.task}: {message}"))
 
-        return FleetSharing(self.share.sharing, journal, say)
+        return FleetSharing(self.share, journal, say)
 
     def answering(self, order: SegmentOrder) -> Answering:
         """Who answers the agent of a part that asks what is next. Plans and reviews are answers, and nothing else."""
@@ -175,7 +182,7 @@ class LiveSegments:
         """A branch at a commit; one that is there already is left as it is."""
         git = self.context.layout.git
         if self.share is not None:
-            await self.share.bring(commit)
+            await self.share.bring_commit(commit)
         if await git.commit_of(f"refs/heads/{branch}") is None:
             await git.run("update-ref", f"refs/heads/{branch}", commit, "0" * 40, allow=(0, 128))
 
@@ -232,7 +239,12 @@ class LiveSegment:
         trees = base.trees
         if self.parts.share is not None:
             root = base.plan.definition.file.runner.execution.worktree.root
-            trees = self.parts.share.trees(base.trees, root, base.journal)
+            trees = SharedTrees(
+                base.trees,
+                self.parts.share,
+                root,
+                lambda message: base.journal.emit(Notice(message=message)),
+            )
         rework = base.rework() or GitRework(context.layout, context.project.fleet.merge.remote)
         return FleetSessionContext(
             agent=agent,
@@ -270,7 +282,7 @@ class LiveSegment:
             folder = self.parts.context.layout.run_folder(self.order.run)
             await asyncio.to_thread(remove_output, folder, self.order.part)
         if self.parts.share is not None and self.order.landed and result.outcome is Outcome.COMPLETED:
-            await self.parts.share.forget(self.progress.plan.workspace, self.prepared.journal)
+            await forget_session(self.parts.share, self.progress.plan.workspace, self.prepared.journal)
         return result
 
     async def changed(self) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from genba.application.sessions.host import host_name
+from genba.application.sessions.session_record import remember
 from genba.application.verification.session_task import check_task
 from genba.connections.clock import SystemClock
 from genba.connections.git.merging.merge import GitRepository
@@ -46,11 +47,11 @@ from genba.wiring.sandbox.agent_identity import agent_identity, identity_variabl
 from genba.wiring.sandbox.preload import load_ahead
 from genba.wiring.sandbox.sandbox_choice import choose, make
 from genba.wiring.sessions.agent_checks import LazyChecks, looks_at_files, validators_of
-from genba.wiring.sessions.session_record import remember
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from genba.application.sessions.reviews import ReviewSession
     from genba.application.tracker.github import GitHubOffice
     from genba.definitions.agent.definition import AgentDefinition
     from genba.domain.events import Event
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
     from genba.execution.verification.session_verification import VerificationContext
     from genba.wiring.facilitator.facilitator_agent import FieldAnswers
     from genba.wiring.project.project_context import ProjectContext
-    from genba.wiring.sessions.reviews import ReviewSession
 
 
 class PreparedSession:
@@ -111,14 +111,15 @@ def standalone_session(context: ProjectContext, plan: RunPlan, listeners: tuple[
     return base.prepared(base.session_context(task=base.task(), verification=base.verification()))
 
 
-def closing_session(context: ProjectContext, plan: RunPlan) -> PreparedSession:
-    """A session whose work a fleet has landed: only its closure is left. The fleet keeps its connections open."""
+async def execute_closing(context: ProjectContext, plan: RunPlan) -> RunResult:
+    """Close a session whose work a fleet has landed. The fleet keeps its connections open."""
     base = SessionBase(context, plan, (), of_its_own=False)
-    return base.prepared(base.session_context(task=base.task(), verification=base.verification()))
+    closing = base.session_context(task=base.task(), verification=base.verification())
+    return await base.prepared(closing).execute()
 
 
 def _review_session(context: ProjectContext, plan: RunPlan, listeners: tuple[Listener, ...]) -> PreparedSession:
-    from genba.wiring.sessions.reviews import ReviewSession  # noqa: PLC0415  (only a review pays for it)
+    from genba.application.sessions.reviews import ReviewSession  # noqa: PLC0415  (only a review pays for it)
 
     review = ReviewSession(context, plan)
     base = SessionBase(context, plan, listeners, of_its_own=True)
@@ -156,7 +157,7 @@ class SessionBase:
             plan.issue,
             self.redactor,
             listeners,
-            before_first=lambda: remember(folder, plan, path),
+            before_first=lambda: remember(context.ports.files, folder, plan, path),
         )
         self.keeper, self.trees = agent_environment(context, plan, choice.kind, self.adapter, self.journal.emit)
         self.processes = sweeping(context, choice.kind, self.keeper.sandbox, folder)

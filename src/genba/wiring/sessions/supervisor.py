@@ -17,6 +17,7 @@ from pathlib import Path
 
 import msgspec
 
+from genba.application.sessions.session_record import recall
 from genba.connections.detached.adapter import DetachedAdapter, Posting
 from genba.connections.detached.fork_server_client import ForkServerClient
 from genba.connections.detached.job_dir import Attempt, Question, Request
@@ -36,7 +37,6 @@ from genba.execution.run_values import RunPlan
 from genba.wiring.project.project_context import ProjectContext
 from genba.wiring.sandbox.agent_environment import AgentEnvironmentKeeper, WorkflowDoor
 from genba.wiring.sessions.session_factory import agent_environment, sweeping
-from genba.wiring.sessions.session_record import recall
 
 _LONGEST_LOOK_SECONDS = 1.0
 _LOOKS_PER_GRACE = 5

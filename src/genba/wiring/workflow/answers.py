@@ -19,9 +19,9 @@ from genba.wiring.workflow.server import Door, WorkflowServer, socket_path
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from genba.application.sessions.agent_pool import ProjectAgentPool
     from genba.blackboard.fleet.fleet_board import FleetBoard
     from genba.wiring.project.project_context import ProjectContext
-    from genba.wiring.sessions.agent_pool import ProjectAgentPool
 
 
 async def open_server(

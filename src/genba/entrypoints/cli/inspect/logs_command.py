@@ -12,7 +12,7 @@ from genba.domain.events import AgentOutput, Event, IterationStarted, ReplyRecei
 from genba.entrypoints.cli.project_lookup import project_for_reading
 from genba.entrypoints.cli.rendering.plain_view import PlainView
 from genba.entrypoints.cli.rendering.printable import printable
-from genba.wiring import ProjectContext, read_journal
+from genba.wiring import ProjectContext
 
 _POLL_SECONDS = 0.2
 
@@ -41,7 +41,7 @@ def logs(session: str | None, goal: str | None, follow: bool, prompts: bool, out
     if path is None:
         click.echo("no sessions yet", err=True)
         return
-    events = _followed(context, path) if follow else read_journal(path, output=output or as_json)
+    events = _followed(context, path) if follow else context.ports.journals.read(path, output=output or as_json)
     view = PlainView(_print)
     for event in events:
         if as_json:

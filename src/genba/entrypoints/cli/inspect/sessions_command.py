@@ -17,7 +17,7 @@ from genba.entrypoints.cli.inspect.task_commands import NUMBER
 from genba.entrypoints.cli.project_lookup import project_for_reading
 from genba.entrypoints.cli.rendering.fleet_views import session_lines
 from genba.entrypoints.cli.rendering.json_output import print_json
-from genba.wiring import ProjectContext, read_journal
+from genba.wiring import ProjectContext
 
 
 @click.command("sessions")
@@ -95,7 +95,7 @@ def session_of_journal(context: ProjectContext, path: Path) -> FleetSession | No
     ended: RunEnded | None = None
     spent: LoopEnded | None = None
     iterations, last = 0, ""
-    for event in read_journal(path, output=False):
+    for event in context.ports.journals.read(path, output=False):
         last = event.time
         match event:
             case RunStarted():

@@ -13,7 +13,7 @@ from genba.domain.fleet.records import EntryStatus, EscalationKind, FleetSession
 from genba.domain.goals.goal import TestsPass
 from genba.domain.sessions.evidence import CheckStatus
 from genba.domain.tasks.task import Task, TaskStatus
-from genba.wiring import ProjectContext, read_journal
+from genba.wiring import ProjectContext
 from genba.wiring.project.demo_repository import git_lines
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def _attempted(context: ProjectContext, session: FleetSession, status: str) -> A
     output, commit = "", ""
     failed: list[str] = []
     goals: list[str] = []
-    for event in read_journal(context.find_journal(session.run)):
+    for event in context.ports.journals.read(context.find_journal(session.run)):
         match event:
             case ReplyReceived(text=text):
                 output = text

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from genba.application.sessions.session_record import new_run_id, resumed_plan
 from genba.application.sessions.stages import as_stage
 from genba.definitions.agent.agent_json import Parameter
 from genba.definitions.agent.definition import AgentDefinition
@@ -36,7 +37,7 @@ from genba.entrypoints.cli.work.agent_choice import agent_for, issue_number
 from genba.entrypoints.cli.work.run_review import as_review, check_review, held_to, order_of, reviewed, show_verdict
 from genba.execution.run_values import RunPlan, RunResult
 from genba.judgement.loop.unknown_options import Kind, UnknownOption, looks_like_option, unknown_options
-from genba.wiring import ProjectContext, new_run_id
+from genba.wiring import ProjectContext
 from genba.wiring.sessions.session_factory import standalone_session
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def run(
         click.echo(ctx.get_help())
         return UsageError.exit_code
     context = project_here()
-    plan = context.resumed(resume, _resume_settings(settings))
+    plan = resumed_plan(context, resume, _resume_settings(settings))
     return exit_code(execute(context, plan, as_json, quiet, review))
 
 

@@ -24,7 +24,7 @@ def order_of(
     """The review that a reviewer performs for a task; warns where its verdict is not recorded."""
     if number is None or not context.has_board():
         return None
-    from genba.wiring.sessions.reviews import NotRecorded, review_order  # noqa: PLC0415  (a run without a task needs none)
+    from genba.application.sessions.reviews import NotRecorded, review_order  # noqa: PLC0415  (a run without a task needs none)
 
     order = run_async(review_order(context, definition, int(number), commit))
     if isinstance(order, NotRecorded):
@@ -34,20 +34,20 @@ def order_of(
 
 
 def held_to(layers: list[Layer]) -> list[Layer]:
-    from genba.wiring.sessions import reviews as review_runs  # noqa: PLC0415  (see order_of)
+    from genba.application.sessions import reviews as review_runs  # noqa: PLC0415  (see order_of)
 
     return review_runs.held_to(layers)
 
 
 def as_review(context: ProjectContext, plan: RunPlan, order: ReviewOrder) -> RunPlan:
-    from genba.wiring.sessions import reviews as review_runs  # noqa: PLC0415  (see order_of)
+    from genba.application.sessions import reviews as review_runs  # noqa: PLC0415  (see order_of)
 
     return review_runs.as_review(context, plan, order)
 
 
 def check_review(context: ProjectContext, plan: RunPlan) -> None:
     """Refuse --review before anything starts where no agent decides on the work."""
-    from genba.wiring.sessions.reviews import check_requested  # noqa: PLC0415  (see order_of)
+    from genba.application.sessions.reviews import check_requested  # noqa: PLC0415  (see order_of)
 
     check_requested(context, plan.issue)
 
@@ -57,14 +57,15 @@ def reviewed(context: ProjectContext, result: RunResult, carry_out: Callable[[Ru
 
     The author goes on with what a reviewer requests, at most `review.rounds` times.
     """
-    from genba.wiring.sessions.reviews import review_plan, waits_for_agent  # noqa: PLC0415  (see order_of)
+    from genba.application.sessions.reviews import review_plan, waits_for_agent  # noqa: PLC0415  (see order_of)
+    from genba.application.sessions.session_record import resumed_plan  # noqa: PLC0415
 
     run = result.run
     while waits_for_agent(context, result.issue):
         verdict = carry_out(run_async(review_plan(context, int(result.issue or 0), run)))
         if verdict.review is None:
             return verdict
-        result = carry_out(context.resumed(run, {}))
+        result = carry_out(resumed_plan(context, run, {}))
     return result
 
 

@@ -27,16 +27,17 @@ from genba.domain.problems import Problem
 from genba.execution.verification.policy import known_types
 from genba.judgement.loop.closure import ends_task
 from genba.judgement.scheduling.actions import Agent, WorkerContext
-from genba.wiring.sessions.landed_sessions import close_landed
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from genba.application.project.project_context import ProjectContext
     from genba.blackboard.fleet.fleet_board import FleetBoard
     from genba.definitions.agent.definition import AgentDefinition
     from genba.definitions.agent.registry import AgentInfo
     from genba.domain.tasks.task import Task
     from genba.judgement.scheduling.actions import Start
     from genba.judgement.scheduling.plans import PlanLimits
-    from genba.wiring.project.project_context import ProjectContext
 
 _FLEET = "genba work"
 LEAVES_NOTHING: dict[str, Any] = {
@@ -62,11 +63,15 @@ class ProjectAgentPool:
         me: WorkerContext,
         base_branch: str,
         on_board: BoardFilter | None = None,
+        *,
+        close: Callable[[str, str], Awaitable[bool]],
     ) -> None:
         self.context = context
         self.board = board
         self.base_branch = base_branch
         self.on_board = on_board
+        self._close = close
+        """Closes a session of `genba run` whose commit has landed."""
         self._read: dict[tuple[str, tuple[int, ...]], tuple[float, AgentDefinition]] = {}
         self._readers: set[str] = set()
         """Agents that only read, and work here because they are the stage of a type of task."""
@@ -184,7 +189,7 @@ class ProjectAgentPool:
         return self._me.stages
 
     async def close_landed(self, run: str, landed: str) -> bool:
-        return await close_landed(self.context, run, landed)
+        return await self._close(run, landed)
 
     def closes(self, agent: str) -> bool:
         try:

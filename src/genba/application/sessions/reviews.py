@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from genba.application.sessions.agent_pool import LEAVES_NOTHING
 from genba.application.sessions.branches import SCRATCH_BRANCH
 from genba.application.sessions.host import host_name
 from genba.application.sessions.liveness import process_lives
+from genba.application.sessions.session_record import new_run_id
 from genba.application.verification.decisions import onward_after_review
 from genba.blackboard.fleet.fleet_board import FleetBoard
-from genba.connections.git.merging.drop_branch import drop_branch
 from genba.coordination.scheduler.reviews import review_parameters
 from genba.definitions.agent.layers import Layer
 from genba.domain.errors import GenbaError, NotFoundError, StateConflictError, UsageError
@@ -32,17 +33,16 @@ from genba.judgement.language.sentences import in_language
 from genba.judgement.scheduling.actions import Agent
 from genba.judgement.scheduling.assignment import no_reviewer, reviewers
 from genba.judgement.verification.reviews import ReviewVerdict, read_verdict, verdict_check
-from genba.wiring.sessions.agent_pool import LEAVES_NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from genba.application.project.project_context import ProjectContext
     from genba.definitions.agent.definition import AgentDefinition
     from genba.domain.ports import Journal, WorkingTrees
     from genba.domain.sessions.workspaces import Workspace
     from genba.execution.run_values import RunResult
     from genba.execution.session import Session
-    from genba.wiring.project.project_context import ProjectContext
 
 _REVIEW = "genba run: a review"
 _CAPABILITIES = ("review", "review-action")
@@ -153,8 +153,6 @@ async def review_plan(context: ProjectContext, of: int, run: str) -> RunPlan:
     order = await review_order(context, definition, of)
     if not isinstance(order, ReviewOrder):
         raise StateConflictError(f"task #{of} has no commit in review", hint=f"genba task show {of}")
-    from genba.wiring.project.project_context import new_run_id  # noqa: PLC0415  (it imports this)
-
     values = {name: one.default for name, one in definition.file.parameters.items()}
     plan = RunPlan(
         run=new_run_id(definition.name), definition=definition, parameters=values, project=context.project.name
@@ -344,7 +342,7 @@ async def remove_scratch(
 ) -> None:
     """Remove the worktree and the branch of a session that delivers no commit; what it wrote is kept under a ref."""
     removal = await trees.close(workspace)
-    kept = await drop_branch(context.layout, workspace.branch, workspace.run, began) if removal.removed else ""
+    kept = await context.ports.repository.drop_branch(workspace.branch, workspace.run, began) if removal.removed else ""
     for ref in (removal.rescued, kept):
         if ref:
             journal.emit(Notice(message=f"what it wrote is not used, and is kept: git show {ref}"))

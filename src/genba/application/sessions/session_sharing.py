@@ -4,61 +4,56 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from genba.connections.git.merging.session_sync import SharedTrees, Sharing
 from genba.domain.errors import GenbaError, StateConflictError
 from genba.domain.events import Notice
 
 if TYPE_CHECKING:
-    from genba.domain.ports import Journal, WorkingTrees
+    from genba.domain.ports import Journal
     from genba.domain.sessions.workspaces import Workspace
-    from genba.wiring.project.project_context import ProjectContext
 
 _PATIENCE_SECONDS = 30.0
 _SHORTEST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.25, 8.0
 
 
-class SessionSharing:
-    """What the hosts of a fleet share of their sessions, through the remote that the project names."""
+class SessionSync(Protocol):
+    """What hosts share of their sessions through a remote."""
 
-    def __init__(self, context: ProjectContext, remote: str) -> None:
-        self.sharing = Sharing(context.layout, remote)
+    async def share(self, workspace: Workspace) -> None:
+        """Push what a session has come to. Raises where the remote is out of reach, or another host has gone on."""
+        ...
 
-    @classmethod
-    def of(cls, context: ProjectContext) -> SessionSharing | None:
-        remote = context.project.fleet.merge.remote
-        return cls(context, remote) if remote else None
-
-    def trees(self, trees: WorkingTrees, root: str, journal: Journal) -> SharedTrees:
-        """Worktrees that may come from another host."""
-        return SharedTrees(trees, self.sharing, root, lambda message: journal.emit(Notice(message=message)))
-
-    async def bring(self, commit: str) -> None:
+    async def bring_commit(self, commit: str) -> None:
         """Fetch a commit that another host made."""
-        await self.sharing.bring_commit(commit)
+        ...
 
-    async def forget(self, workspace: Workspace | None, journal: Journal) -> None:
-        """Remove what was shared of a session that is over. What only its refs keep is kept."""
-        if workspace is None:
-            return
-        try:
-            await self.sharing.forget(workspace.run, workspace.branch)
-        except GenbaError as error:
-            journal.emit(Notice(message=f"what was shared with other hosts stays there: {error.message}"))
+    async def forget(self, run: str, branch: str) -> bool:
+        """Remove what was shared of a session, if other refs keep all of it; True when it is gone."""
+        ...
+
+
+async def forget_session(sync: SessionSync, workspace: Workspace | None, journal: Journal) -> None:
+    """Remove what was shared of a session that is over."""
+    if workspace is None:
+        return
+    try:
+        await sync.forget(workspace.run, workspace.branch)
+    except GenbaError as error:
+        journal.emit(Notice(message=f"what was shared with other hosts stays there: {error.message}"))
 
 
 class FleetSharing:
     """What other hosts see of one session."""
 
-    def __init__(self, sharing: Sharing, journal: Journal, say: Callable[[str], None]) -> None:
-        self.sharing = sharing
+    def __init__(self, sync: SessionSync, journal: Journal, say: Callable[[str], None]) -> None:
+        self.sync = sync
         self.journal = journal
         self.say = say
 
     async def share(self, workspace: Workspace) -> None:
         try:
-            await self.sharing.share(workspace)
+            await self.sync.share(workspace)
         except GenbaError as error:
             self._note(error)
 
@@ -70,7 +65,7 @@ class FleetSharing:
         patience, wait = _PATIENCE_SECONDS, _SHORTEST_WAIT_SECONDS
         while True:
             try:
-                return await self.sharing.share(workspace)
+                return await self.sync.share(workspace)
             except StateConflictError as error:
                 return self._note(error)
             except GenbaError as error:

@@ -6,28 +6,33 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from genba.application.sessions.session_record import resumed_plan
 from genba.domain.errors import GenbaError
 from genba.domain.sessions.outcomes import Outcome
-from genba.wiring.sessions.session_factory import closing_session
 
 if TYPE_CHECKING:
-    from genba.wiring.project.project_context import ProjectContext
+    from collections.abc import Awaitable, Callable
+
+    from genba.application.project.project_context import ProjectContext
+    from genba.execution.run_values import RunPlan, RunResult
 
 
-async def close_landed(context: ProjectContext, run: str, landed: str) -> bool:
+async def close_landed(
+    context: ProjectContext, execute: Callable[[RunPlan], Awaitable[RunResult]], run: str, landed: str
+) -> bool:
     """Close the session as `genba run` does after its own merge. Safe to repeat.
 
     False where that is not possible here: another machine made the session, or a person resumes it now.
     """
     try:
-        plan = context.resumed(run, {})
+        plan = resumed_plan(context, run, {})
         state, workspace = plan.state, plan.workspace
         if state is None or state.outcome is not Outcome.COMPLETED or workspace is None:
             return False
         if context.is_running(workspace.branch):
             return False
         closing = msgspec.structs.replace(plan, merged=landed, delivered=True)
-        result = await closing_session(context, closing).execute()
+        result = await execute(closing)
     except GenbaError:
         return False
     return result.outcome is Outcome.COMPLETED

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from genba.connections.atomic_write import put
-from genba.connections.private_folders import make_private_folder
 from genba.definitions.agent.completion import IterationBudget
 from genba.definitions.agent.definition import AgentDefinition
 from genba.domain.convert import shape
 from genba.domain.decoding import reader
 from genba.domain.errors import ConfigurationError, StateConflictError
+from genba.execution.loop.resume import read_resumption
 from genba.execution.run_values import ReviewOrder, RunPlan
+
+if TYPE_CHECKING:
+    from genba.application.ports import Files
+    from genba.application.project.project_context import ProjectContext
 
 
 class RunMemory(msgspec.Struct, frozen=True):
@@ -28,21 +33,54 @@ class RunMemory(msgspec.Struct, frozen=True):
     review: ReviewOrder | None = None
 
 
-def remember(folder: Path, plan: RunPlan, journal: Path) -> None:
+def remember(files: Files, folder: Path, plan: RunPlan, journal: Path) -> None:
     """Freeze what runs, and where its journal is: for the user's eyes only, and to be resumed by."""
-    make_private_folder(folder)
+    files.make_private_folder(folder)
     folder.chmod(0o700)
     memory = folder / "run.json"
     if not memory.exists():
-        keep(
+        _keep(
+            files,
             memory,
             RunMemory(plan.definition, plan.parameters, plan.may_change, plan.accepts_risk, plan.mode, plan.review),
         )
-    put(folder / "journal", str(journal).encode())
+    files.put(folder / "journal", str(journal).encode())
 
 
-def keep(path: Path, memory: RunMemory) -> None:
-    put(path, msgspec.json.encode(memory), mode=0o600)
+def _keep(files: Files, path: Path, memory: RunMemory) -> None:
+    files.put(path, msgspec.json.encode(memory), mode=0o600)
+
+
+def resumed_plan(context: ProjectContext, run: str, limits: dict[str, Any]) -> RunPlan:
+    """The plan of a session that was cut off: its own frozen definition, and the state in its journal."""
+    events = context.ports.journals.read(context.find_journal(run), output=False)
+    left = read_resumption(run, events)
+    folder = context.layout.run_folder(run)
+    memory = recall(folder, run)
+    definition = _raised(memory.definition, limits)
+    if definition is not memory.definition:
+        _keep(context.ports.files, folder / "run.json", msgspec.structs.replace(memory, definition=definition))
+    return RunPlan(
+        run=run,
+        definition=definition,
+        parameters=memory.parameters,
+        workspace=left.workspace,
+        state=left.state,
+        merged=left.merged,
+        delivered=left.delivered or (bool(left.merged) and not Path(left.workspace.path).exists()),
+        commits=left.commits,
+        may_change=memory.may_change,
+        accepts_risk=memory.accepts_risk,
+        mode=memory.mode,
+        review=memory.review,
+        branch=left.workspace.branch if memory.review is not None else None,
+        process=os.getpid(),
+    )
+
+
+def new_run_id(agent: str) -> str:
+    """Sorts by time, reads well, and is never given twice."""
+    return f"{agent}-{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
 
 
 def recall(folder: Path, run: str) -> RunMemory:
@@ -54,7 +92,7 @@ def recall(folder: Path, run: str) -> RunMemory:
         ) from error
 
 
-def raised(definition: AgentDefinition, settings: dict[str, Any]) -> AgentDefinition:
+def _raised(definition: AgentDefinition, settings: dict[str, Any]) -> AgentDefinition:
     """A resumed run keeps its definition; only its budgets may be raised."""
     if not settings:
         return definition
