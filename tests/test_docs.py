@@ -1,12 +1,13 @@
 """The documents stay true: what they link to exists, what they type works, and what the code accepts is described."""
 
+import fnmatch
 import json
 import re
 import shlex
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 import click
 import msgspec
@@ -337,6 +338,32 @@ def test_every_field_is_described(page: str) -> None:
     elsewhere = set() if page == "reference/goals.md" else set(get_args(Goal))
     wanted = set().union(*(fields_of(kind, elsewhere) for kind in DESCRIBED[page]))
     assert wanted - words_in_code(ROOT / "docs" / page) == set()
+
+
+def settings_of(kind: Any, seen: tuple[Any, ...] = ()) -> set[str]:
+    """The dotted path of every setting below a struct; `*` stands for a key that the user chooses."""
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        fields = () if kind in seen else msgspec.structs.fields(kind)
+        inner = {field.encode_name: settings_of(field.type, (*seen, kind)) for field in fields}
+        return set(inner) | {f"{name}.{path}" for name, paths in inner.items() for path in paths}
+    parts = [settings_of(part, seen) for part in get_args(kind)]
+    paths = set().union(*parts)
+    return {"*"} | {f"*.{path}" for path in paths} if get_origin(kind) is dict else paths
+
+
+def test_every_setting_that_a_guide_names_exists() -> None:
+    known = settings_of(ConfigFile) | settings_of(AgentFile)
+    sections = {path.partition(".")[0] for path in known}
+    guides = [page for page in PAGES if "reference" not in page.parts and page.name != "CHANGELOG.md"]
+    named = {
+        (name_of(page), span)
+        for page in guides
+        for span in _INLINE.findall(prose(page))
+        if re.fullmatch(r"[a-z]\w*(\.\w+)+", span) and span.partition(".")[0] in sections
+    }
+    assert len(named) > 60
+    unknown = {each for each in named if not any(fnmatch.fnmatchcase(each[1], path) for path in known)}
+    assert {each for each in unknown if not re.search(r"\.(md|json|yaml|py)$", each[1])} == set()
 
 
 def test_every_field_of_an_event_is_described() -> None:
