@@ -22,7 +22,7 @@ from genba.definitions.project.project import load_project, rules_from
 from genba.domain.convert import LARGEST_FILE, LARGEST_YAML
 from genba.domain.errors import LONGEST_WAIT, AgentUnavailable, ConfigurationError, RateLimited, RecoverableError
 from genba.domain.events import Notice
-from genba.domain.problems import MOST_TOLD
+from genba.domain.problems import MAX_SHOWN
 from genba.domain.processes import Ending, Exit
 from genba.domain.redaction import Redactor
 from genba.domain.sessions.replies import Reply
@@ -145,7 +145,7 @@ def test_a_thousand_mistakes_are_reported_in_part_and_at_once(tmp_path: Path) ->
     steps = {f"s{n}": {"structuredGate": gate, "transitions": {"next": f"t{n}", "jump": jump}} for n in range(1000)}
     with within(10), pytest.raises(ConfigurationError) as refused:
         load_definition(_agent(tmp_path, {"entryStep": "s0", "steps": steps}), "worker", [], [])
-    assert len(refused.value.problems) == MOST_TOLD + 1
+    assert len(refused.value.problems) == MAX_SHOWN + 1
     assert refused.value.problems[-1].message == "and more problems of this kind"
 
 

@@ -48,7 +48,7 @@ def turn(number: int, prompt: str = "Make tea.", reply: str = "Done.") -> list[t
 
 def journal(served: Dashboard, found: Iterable[told.Event], run: str = RUN) -> Path:
     """The journal of a run, as it would have written it."""
-    folder = served.site.lookout.context.layout.run_folder(run)
+    folder = served.site.queries.context.layout.run_folder(run)
     folder.mkdir(parents=True, exist_ok=True)
     path = served.project.root.parent / f"{run}.jsonl"
     path.write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in found))

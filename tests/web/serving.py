@@ -38,7 +38,7 @@ class Dashboard:
 
     @property
     def board(self) -> FleetBoard:
-        return self.site.lookout.fleet
+        return self.site.queries.fleet
 
     def client(self, token: str = OPERATOR) -> httpx.Client:
         """A program with a token."""
@@ -67,10 +67,10 @@ def dashboard(project: Project, *, read_only: bool = False, port: int = 0) -> It
         with (
             contextlib.closing(listening),
             contextlib.closing(context),
-            contextlib.closing(DashboardQueries(context)) as lookout,
+            contextlib.closing(DashboardQueries(context)) as queries,
         ):
-            hub = Hub(lookout.stamp)
-            site = Site(lookout, Decisions(context, PERSON), hub)
+            hub = Hub(queries.stamp)
+            site = Site(queries, Decisions(context, PERSON), hub)
             passes = Passes(keys=keys, name="genba-tests", read_only=read_only)
             app = application(site, passes, frozenset({"127.0.0.1", "localhost"}))
             async with serving(app, listening), contextlib.aclosing(hub):

@@ -26,7 +26,7 @@ def test_how_well_an_agent_did_is_what_its_ended_sessions_came_to(served: Dashbo
             session = begun(served, add(served, f"It is {outcome}"))
             served.board.end_part(SegmentEnd(run=session.run, part=1, outcome=outcome, tokens=1000, cost_usd=0.5))
         begun(served, add(served, "Make tea"))
-        (card,) = (each for each in served.site.lookout.agents().agents if each.name == "worker")
+        (card,) = (each for each in served.site.queries.agents().agents if each.name == "worker")
         page = shown(served, "/agents")
 
     assert (card.record.completed, card.record.ended, card.record.running) == (1, 3, 1)
@@ -41,7 +41,7 @@ def test_a_session_whose_executor_is_gone_is_not_at_work(served: Dashboard) -> N
     served.project.agent("worker", commit=False)
     with executor(served):
         session = begun(served, add(served, "Make tea"))
-    picture = served.site.lookout.agent("worker")
+    picture = served.site.queries.agent("worker")
     assert (picture.card.record.running, picture.card.record.waiting) == (0, 1)
     assert [(each.run, each.status) for each in picture.sessions] == [(session.run, "suspended")]
 
@@ -55,7 +55,7 @@ def test_the_steps_are_drawn_with_their_kinds_and_intents(served: Dashboard) -> 
         prompts={"steps/check.md": "x"},
         commit=False,
     )
-    picture = served.site.lookout.agent("worker")
+    picture = served.site.queries.agent("worker")
     assert [(step.id, step.x) for step in picture.steps] == [("plan", 0), ("check", 1), ("close", 2)]
     assert picture.end == (3, 0)
     assert [(way.target, way.intents) for way in picture.steps[1].ways] == [("close", ("next",)), ("plan", ("jump",))]
@@ -70,7 +70,7 @@ def test_the_steps_are_drawn_with_their_kinds_and_intents(served: Dashboard) -> 
 def test_every_effective_value_says_where_it_came_from(served: Dashboard) -> None:
     served.project.agent("worker", commit=False)
     served.project.write(".agent/worker/config.json", '{"runner": {"limits": {"maxIterations": 7}}}')
-    found = {each.path: each for each in served.site.lookout.agent("worker").settings}
+    found = {each.path: each for each in served.site.queries.agent("worker").settings}
     assert (found["runner.limits.maxIterations"].value, found["runner.limits.maxIterations"].source) == (
         7,
         ".agent/worker/config.json",
@@ -94,7 +94,7 @@ def test_what_could_be_a_secret_is_never_shown(project: Project) -> None:
     with dashboard(project) as served:
         for page in ("/agents", "/agents/worker", "/agents/odd"):
             assert secret not in shown(served, page), page
-        found = {each.path: each for each in served.site.lookout.agent("worker").settings}
+        found = {each.path: each for each in served.site.queries.agent("worker").settings}
     assert not [each for each in found.values() if secret in str(each.value)]
     assert any(each.masked for each in found.values())
 

@@ -13,7 +13,7 @@ def test_what_was_spent_is_shown_by_day_by_agent_and_by_task(served: Dashboard) 
     spent(served, second.run, 1, 1_000, 0.25)
     served.project.sql("UPDATE spending SET day = date('now', '-2 days') WHERE agent = 'other'")
 
-    picture = served.site.lookout.cost(7)
+    picture = served.site.queries.cost(7)
 
     assert [round(each.spent.cost_usd, 2) for each in picture.days] == [0, 0, 0, 0, 0.25, 0, 1.5]
     assert (picture.today.cost_usd, picture.total.cost_usd) == (1.5, 1.75)
@@ -30,7 +30,7 @@ def test_budgets_are_bars_and_one_that_is_used_up_says_so(project: Project) -> N
     project.write(".genba/config.yaml", "budget: {day_usd: 1, project_usd: 10, agent_day_usd: 4, task_usd: 2}\n")
     with dashboard(project) as served:
         spent(served, begun(served, add(served, "Make tea")).run, 1, 10, 1.5)
-        picture = served.site.lookout.cost()
+        picture = served.site.queries.cost()
         page = shown(served, "/cost")
     assert [(each.kind, each.part) for each in picture.budgets] == [
         (BudgetKind.DAY, 1.5),
@@ -46,7 +46,7 @@ def test_budgets_are_bars_and_one_that_is_used_up_says_so(project: Project) -> N
 def test_the_tasks_that_cost_most_are_shown_and_the_others_counted(served: Dashboard) -> None:
     for number in range(1, 54):
         spent(served, begun(served, add(served, f"Tea {number}")).run, 1, number, number / 100)
-    picture = served.site.lookout.cost()
+    picture = served.site.queries.cost()
     assert (len(picture.tasks), picture.task_count) == (50, 53)
     assert picture.tasks[0].task == 53
     assert "the 50 that cost most, of 53" in shown(served, "/cost")

@@ -56,7 +56,7 @@ def test_a_conflict_is_seen_when_it_happens_with_its_paths(looker: Looker, serve
 
 def test_the_log_of_a_goal_that_failed_at_the_gate_is_read_where_it_is_named(looker: Looker, served: Dashboard) -> None:
     result = CheckResult("tests_pass", CheckStatus.FAILED, "1 failed: test_pot", output="the whole story of the pot")
-    log = served.site.lookout.context.results().keep("a" * 64, result, reusable=False)
+    log = served.site.queries.context.results().keep("a" * 64, result, reusable=False)
     red(served, queued(served, add(served, "Make tea")), "1 failed: test_pot", log=log)
     page = looker.go("/queue")
     page.locator(".goals details summary").click()
@@ -119,9 +119,9 @@ def test_the_bars_of_the_timeline_are_reached_one_by_one(looker: Looker, served:
         expect(page.locator("#gantt .bar[tabindex='0']")).to_have_count(1)
         page.locator("#gantt .bar[tabindex='0']").focus()
         page.keyboard.press("Home")
-        expect(page.locator("#said-bar")).to_contain_text("#1 Boil water · worker · completed")
+        expect(page.locator("#bar-text")).to_contain_text("#1 Boil water · worker · completed")
         page.keyboard.press("ArrowRight")
-        expect(page.locator("#said-bar")).to_contain_text("#2 Make tea")
+        expect(page.locator("#bar-text")).to_contain_text("#2 Make tea")
         page.keyboard.press("Enter")
         page.wait_for_url("**/sessions/worker-2-1-abcdef")
 

@@ -106,32 +106,32 @@ def requests_of(served: Dashboard) -> Iterator[tuple[str, str]]:
             yield method, re.sub(r"\{[^}]*\}", "1", route.path)
 
 
-def deeds_of(served: Dashboard) -> list[tuple[str, str]]:
+def changes_of(served: Dashboard) -> list[tuple[str, str]]:
     return [(method, path) for method, path in requests_of(served) if method not in ("GET", "HEAD")]
 
 
-def refused_deeds(served: Dashboard, client: httpx.Client) -> set[tuple[str, str]]:
+def refused_changes(served: Dashboard, client: httpx.Client) -> set[tuple[str, str]]:
     database = served.project.root / ".genba" / "genba.db"
     before = everything(database)
     refused = set()
-    for method, path in deeds_of(served):
+    for method, path in changes_of(served):
         answer = client.request(method, path)
-        if answer.status_code == 403 and "you may look, and not change anything" in answer.text:
+        if answer.status_code == 403 and "you may read only" in answer.text:
             refused.add((method, path))
     assert everything(database) == before
     return refused
 
 
 @pytest.mark.parametrize("read_only", [False, True])
-def test_every_deed_is_refused_to_who_may_only_look(project: Project, read_only: bool) -> None:
+def test_every_change_is_refused_to_a_reader(project: Project, read_only: bool) -> None:
     with dashboard(project, read_only=read_only) as served:
         served.board.board.add(TaskDraft(title="Tea"), PERSON)
-        every = set(deeds_of(served)) - {("POST", "/enter")}
+        every = set(changes_of(served)) - {("POST", "/enter")}
         assert len(every) > 20
         token = OPERATOR if read_only else VIEWER
         for opened in (served.client, served.visitor):
             with opened(token) as client:
-                assert refused_deeds(served, client) == every
+                assert refused_changes(served, client) == every
 
 
 def test_no_route_but_the_open_ones_answers_a_stranger(served: Dashboard) -> None:
@@ -226,8 +226,8 @@ def test_what_looks_like_an_open_door_is_none(served: Dashboard, path: str) -> N
 @pytest.mark.parametrize("path", ["/enter", "/static/nothing", "/static/%2e%2e/app.py", "/healthz", "/mcp"])
 def test_strangers_do_not_learn_whose_dashboard_it_is(served: Dashboard, path: str) -> None:
     with served.client() as client:
-        assert served.site.lookout.project in client.get("/board").text
-    assert served.site.lookout.project not in httpx.get(f"{served.url}{path}", timeout=PATIENCE).text
+        assert served.site.queries.project in client.get("/board").text
+    assert served.site.queries.project not in httpx.get(f"{served.url}{path}", timeout=PATIENCE).text
 
 
 def test_a_plain_form_of_our_own_page_is_taken(served: Dashboard) -> None:

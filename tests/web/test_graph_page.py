@@ -22,7 +22,7 @@ def test_what_is_needed_stands_on_the_left_of_what_needs_it(served: Dashboard) -
     blocker = Blocker(BlockerKind.DEPENDENCY, "no cup", task=3)
     served.board.board.change_status(4, StatusChange(to=TaskStatus.BLOCKED, actor=PERSON, blocker=blocker))
 
-    picture = served.site.lookout.graph()
+    picture = served.site.queries.graph()
 
     assert ties(picture) == {(1, 2, "waits_for"), (3, 2, "part_of"), (2, 4, "waits_for"), (3, 4, "blocked_by")}
     column = {node.number: node.x for node in picture.nodes}
@@ -37,8 +37,8 @@ def test_open_tasks_are_shown_and_all_where_that_is_asked_for(served: Dashboard)
     add(served, "Boil water")
     add(served, "Make tea")
     served.board.board.change_status(1, StatusChange(to=TaskStatus.CANCELLED, actor=PERSON))
-    assert [node.number for node in served.site.lookout.graph().nodes] == [2]
-    assert [node.number for node in served.site.lookout.graph(ended_too=True).nodes] == [1, 2]
+    assert [node.number for node in served.site.queries.graph().nodes] == [2]
+    assert [node.number for node in served.site.queries.graph(ended_too=True).nodes] == [1, 2]
     assert "#1 Boil water" not in shown(served, "/graph")
     assert "#1 Boil water" in shown(served, "/graph?show=all")
 
@@ -49,7 +49,7 @@ def test_around_a_task_stands_what_is_tied_to_it(served: Dashboard) -> None:
     add(served, "Fill the cup", dependencies=(2,))
     add(served, "Feed the cat")
     assert "#4 Feed the cat" not in shown(served, "/graph?around=1&depth=6")
-    assert [node.number for node in served.site.lookout.graph(around=1, depth=1).nodes] == [1, 2]
+    assert [node.number for node in served.site.queries.graph(around=1, depth=1).nodes] == [1, 2]
     assert shown(served, "/graph?around=%231&depth=1").count('id="node-') == 2
 
 
@@ -71,7 +71,7 @@ def test_a_circle_is_drawn_and_named(served: Dashboard) -> None:
     add(served, "Egg", dependencies=(1,))
     served.project.sql("INSERT INTO task_dependencies (task_id, depends_on_id) VALUES (1, 2)")
     served.board.register(Executor(id="x", host="h", process=1, workers=1))
-    picture = served.site.lookout.graph(ended_too=True)
+    picture = served.site.queries.graph(ended_too=True)
     assert picture.circles == ((1, 2),)
     assert {edge.kind for edge in picture.edges} == {EdgeKind.WAITS_FOR}
     assert "wait for each other in a circle" in shown(served, "/graph?show=all")
@@ -90,7 +90,7 @@ def test_a_thousand_tasks_are_shown_as_far_as_one_can_see_and_the_tied_ones_firs
         SELECT t.id, o.id FROM tasks t JOIN tasks o ON o.number = t.number - 1 WHERE t.number > 900;
         """
     )
-    picture = served.site.lookout.graph()
+    picture = served.site.queries.graph()
     assert (len(picture.nodes), picture.total) == (500, 1000)
     assert {node.number for node in picture.nodes} >= set(range(900, 1001))
     page = shown(served, "/graph")

@@ -28,7 +28,7 @@ NAMES = (
 PLACES = (
     "/sessions/{}",
     "/sessions/{}/log",
-    "/sessions/{}/said?at=0",
+    "/sessions/{}/text?at=0",
     "/live?run={}",
     "/agents/{}",
     "/tasks/{}",

@@ -60,7 +60,7 @@ def test_a_click_does_not_wait_for_a_page_reload(looker: Looker, served: Dashboa
 
     page.get_by_role("button", name="Pause").click()
 
-    expect(page.locator("#told")).to_contain_text("paused")
+    expect(page.locator("#messages")).to_contain_text("paused")
     assert served.board.field().paused
     expect(page.get_by_role("button", name="Pause")).to_be_enabled()
     page.unroute("**/board")
@@ -80,7 +80,7 @@ def test_the_button_of_a_submitted_form_stays_disabled_when_the_page_is_redrawn(
 
     held[0].continue_()
 
-    expect(page.locator("#told")).to_contain_text("paused")
+    expect(page.locator("#messages")).to_contain_text("paused")
     expect(page.locator(".sum strong")).to_have_text("paused")
 
 

@@ -51,7 +51,7 @@ async def test_a_client_that_opens_streams_without_end_is_limited_and_others_are
 
     assert mine == [200, 200, 200, 503, 503]
     assert (refused.status_code, refused.headers["retry-after"]) == (503, "30")
-    assert "hint: close pages that nobody looks at" in refused.text
+    assert "hint: close other pages" in refused.text
     assert others == [200, 200]
     assert full.status_code == 503, "bob is within his own, and all are taken"
     assert page.status_code == 200

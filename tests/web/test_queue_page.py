@@ -13,7 +13,7 @@ def test_what_waits_stands_in_the_order_in_which_it_lands(served: Dashboard) -> 
     for title, priority in (("Later", Priority.LOW), ("First", Priority.CRITICAL), ("Second", Priority.HIGH)):
         queued(served, add(served, title, priority=priority))
 
-    (target,) = served.site.lookout.queue().targets
+    (target,) = served.site.queries.queue().targets
     assert [(each.position, each.entry.title) for each in target.open] == [(1, "First"), (2, "Second"), (3, "Later")]
     page = shown(served, "/queue")
     assert re.findall(r'class="place"[^>]*>(\d+)<', page) == ["1", "2", "3"]
@@ -58,7 +58,7 @@ def test_what_has_landed_is_there_with_its_commit_and_only_the_newest(served: Da
         entry = queued(served, add(served, f"Tea {number}"))
         settled(served, entry, EntryStatus.MERGED, landed=f"{number:040x}")
 
-    (target,) = served.site.lookout.queue().targets
+    (target,) = served.site.queries.queue().targets
 
     assert len(target.landed) == 50
     assert target.landed[0].entry.task == 52
@@ -68,7 +68,7 @@ def test_what_has_landed_is_there_with_its_commit_and_only_the_newest(served: Da
 def test_each_target_has_a_queue_of_its_own(served: Dashboard) -> None:
     queued(served, add(served, "Make tea"), target="main")
     queued(served, add(served, "Fill the cup"), target="genba/9-breakfast")
-    picture = served.site.lookout.queue()
+    picture = served.site.queries.queue()
     assert [(each.target, each.open[0].position) for each in picture.targets] == [("main", 1), ("genba/9-breakfast", 1)]
     assert picture.waiting == 2
 

@@ -43,7 +43,7 @@ def test_a_run_without_a_task_shows_its_iterations_and_what_they_used(served: Da
 def test_prompts_and_replies_are_there_for_who_opens_them(served: Dashboard) -> None:
     journal(served, [begun(), *turn(1, prompt=f"Make tea. {HOSTILE}", reply=f"Hot. {HOSTILE}")])
     shown = page(served)
-    places = re.findall(rf'hx-get="(/sessions/{RUN}/said\?at=\d+)"', shown)
+    places = re.findall(rf'hx-get="(/sessions/{RUN}/text\?at=\d+)"', shown)
 
     assert len(places) == 2
     assert "Make tea. &lt;script&gt;" in page(served, places[0])
@@ -52,7 +52,7 @@ def test_prompts_and_replies_are_there_for_who_opens_them(served: Dashboard) -> 
     assert "1.2k tokens" in reply
     with served.client() as client:
         for at in ("0", "7", "99999999", "x", "-1", ""):
-            assert client.get(f"/sessions/{RUN}/said?at={at}").status_code == 404
+            assert client.get(f"/sessions/{RUN}/text?at={at}").status_code == 404
     for text in (shown, reply):
         assert "<script>alert" not in text
         assert "<img" not in text

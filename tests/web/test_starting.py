@@ -31,8 +31,8 @@ def test_a_program_starts_and_suspend_a_run_like_a_button_does(served: Dashboard
         begun = client.post("/api/tasks/1/run", json={"agent": "worker"}, timeout=60)
         assert begun.status_code == 200, begun.text
         run = begun.json()["leads_to"].rpartition("/")[2]
-        until(lambda: served.site.lookout.context.is_running(served.board.session(run).branch))
+        until(lambda: served.site.queries.context.is_running(served.board.session(run).branch))
         suspended = client.post("/api/tasks/1/stop", timeout=60)
         assert suspended.status_code == 200, suspended.text
         assert suspended.json()["sentence"] == f"{run} is suspended; its branch and its commits stay"
-        assert not served.site.lookout.context.is_running(served.board.session(run).branch)
+        assert not served.site.queries.context.is_running(served.board.session(run).branch)

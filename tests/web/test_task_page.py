@@ -33,7 +33,7 @@ def test_a_task_says_what_it_is_about_and_why_it_is_where_it_is(served: Dashboar
     assert "Fill the cup" in shown
     assert "With milk, please." in shown
     assert '<a href="https://tea.example/a?b=1" rel="noopener noreferrer nofollow">' in shown
-    assert "Nobody has worked on it yet." in shown
+    assert "It has no session yet." in shown
     assert "Waited for by" in text(served, "/tasks/1")
 
 
@@ -225,12 +225,12 @@ def test_a_run_of_its_own_is_stopped_by_the_button_of_its_task(project: Project)
     with dashboard(project) as served, served.visitor() as client, opened(gate):
         posted(client, "/tasks/1/run", agent="worker")
         (session,) = served.board.sessions(1)
-        until(lambda: served.site.lookout.context.is_running(served.board.sessions(1)[0].branch))
+        until(lambda: served.site.queries.context.is_running(served.board.sessions(1)[0].branch))
         result = posted(client, "/tasks/1/stop")
         assert result.status_code == 200, result.text
         assert "is suspended" in result.text
         assert f"genba run --resume {session.run}" in result.text
-        assert not served.site.lookout.context.is_running(served.board.sessions(1)[0].branch)
+        assert not served.site.queries.context.is_running(served.board.sessions(1)[0].branch)
 
 
 def _quoted(name: str) -> str:

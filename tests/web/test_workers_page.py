@@ -16,7 +16,7 @@ def test_a_worker_is_shown_with_its_slots_and_what_it_runs(served: Dashboard) ->
     with executor(served, workers=4):
         session = begun(served, add(served, "Make tea"))
         spent(served, session.run, 3, 41_000, 0.41)
-        (worker,) = served.site.lookout.workers().executors
+        (worker,) = served.site.queries.workers().executors
         page = shown(served, "/workers")
 
     assert (worker.status, worker.used, worker.slots, worker.here) == ("live", 1, 4, True)
@@ -39,7 +39,7 @@ def test_the_memory_of_a_session_is_that_of_everything_which_carries_its_mark(se
         with subprocess.Popen(words, stdin=subprocess.PIPE, env={MARK: session.run}) as agent:
             try:
                 until(lambda: look(frozenset(), frozenset({session.run})).by_mark.get(session.run, 0) >= 64)
-                (busy,) = served.site.lookout.workers().busy
+                (busy,) = served.site.queries.workers().busy
             finally:
                 agent.kill()
     assert busy.memory_mb is not None
@@ -61,7 +61,7 @@ def test_one_that_died_without_a_word_is_absent_and_its_session_is_suspended(ser
 def test_one_that_left_is_shown_and_counts_no_slots(served: Dashboard) -> None:
     served.board.register(Executor(id="laptop", host=HERE, process=1, workers=2))
     served.board.leave("laptop", "suspended")
-    picture = served.site.lookout.workers()
+    picture = served.site.queries.workers()
     assert [(each.id, each.status) for each in picture.executors] == [("laptop", "suspended")]
     assert (picture.slots, picture.used) == (0, 0)
 
@@ -87,14 +87,14 @@ def test_a_run_without_a_fleet_has_its_bar_too(served: Dashboard) -> None:
     served.project.issue(1, "Make tea")
     served.project.run("worker", "--issue", "1", check=None)
 
-    picture = served.site.lookout.workers()
+    picture = served.site.queries.workers()
 
     assert [(lane.name, len(lane.stretches)) for lane in picture.timeline.lanes] == [("genba run", 1)]
 
 
 def test_without_any_work_the_page_says_what_to_type(served: Dashboard) -> None:
     page = shown(served, "/workers?reach=forever&by=luck")
-    assert "Nobody has worked here yet." in page
+    assert "No session has run here yet." in page
     assert "genba work" in page
 
 

@@ -112,7 +112,7 @@ def test_a_person_stops_a_run(project: Project, chromium: Browser) -> None:
         page.get_by_role("button", name="Stop").click()
         expect(page.get_by_role("status").get_by_text("is suspended")).to_be_visible(timeout=_STARTED_MS)
         expect(page.get_by_role("button", name="Stop")).to_have_count(0)
-        until(lambda: not served.site.lookout.context.is_running(served.board.sessions(1)[0].branch))
+        until(lambda: not served.site.queries.context.is_running(served.board.sessions(1)[0].branch))
         assert served.board.board.get(1).status is not TaskStatus.DONE
 
 

@@ -78,13 +78,13 @@ def _completion_schema() -> dict[str, Any]:
     return {"anyOf": each, "$defs": {**kinds, "Condition": {"anyOf": [*each, reference]}}}
 
 
-def _with_config(told: dict[str, Any]) -> dict[str, Any]:
+def _with_config(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema of one completion type, with its own fields where they are written: under config."""
-    fields = {name: field for name, field in told["properties"].items() if name != "type"}
-    required = [name for name in told["required"] if name != "type"]
+    fields = {name: field for name, field in schema["properties"].items() if name != "type"}
+    required = [name for name in schema["required"] if name != "type"]
     config = {"type": "object", "properties": fields, "required": required, "additionalProperties": False}
     return {
-        **told,
-        "properties": {"type": told["properties"]["type"], "config": config},
+        **schema,
+        "properties": {"type": schema["properties"]["type"], "config": config},
         "required": ["type", *(["config"] if required else [])],
     }

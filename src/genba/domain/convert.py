@@ -1,11 +1,11 @@
-"""From untyped data to frozen values, with every problem told at once.
+"""From untyped data to frozen values, with every problem reported at once.
 
 `msgspec.convert` stops at the first error. `shape` walks the same types, so that a user sees all problems of a file
 in one go, each with its path, and unknown keys with the nearest known one. A value that the walk accepts is built by
 `msgspec.convert`, which stays the only judge of what is valid.
 
 Before that, data must be plain: what JSON can say, of a size and a depth that a person would write. `read_plain` holds
-what a parser returns to that law, so that nobody behind it meets a date, a cycle or a number of five thousand digits.
+what a parser returns to that law, so that later code never meets a date, a cycle or a number of five thousand digits.
 """
 
 import json
@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import msgspec
 
 from genba.domain.decoding import fitted
-from genba.domain.problems import Problem, did_you_mean, told
+from genba.domain.problems import Problem, did_you_mean, limited
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ _SHOWN = 80
 
 
 class TooLargeError(ValueError):
-    """A file that nobody wrote by hand."""
+    """A file of machine size: no person wrote it."""
 
 
 def file_text(content: bytes, most: int = LARGEST_FILE) -> str:
@@ -90,13 +90,13 @@ def too_deep(value: object) -> bool:
 
 
 def plain_problems(raw: object, file: str, path: str = "") -> tuple[Problem, ...]:
-    """What in some data is not plain: no JSON value, not text, too large or too deep. At most ten are told."""
+    """What in some data is not plain: no JSON value, not text, too large or too deep. At most ten are reported."""
     if _is_plain(raw):
         return ()
     found: list[Problem] = []
     waiting: list[tuple[object, str, int]] = [(raw, path, 0)]
     seen = 0
-    while waiting and len(found) < 10:  # noqa: PLR2004  (a page of them helps nobody)
+    while waiting and len(found) < 10:  # noqa: PLR2004  (ten are enough to start)
         value, at, depth = waiting.pop()
         seen += 1
         if depth > DEEPEST or seen > MOST_VALUES:
@@ -181,7 +181,7 @@ def shape(raw: object, wanted: type[T], file: str, path: str = "") -> tuple[T | 
         return fitted(raw, wanted), ()
     except msgspec.ValidationError as error:
         found = tuple(_walk(raw, wanted, file, path))
-        return None, told(found) or (Problem(file, path, _plain(error)),)
+        return None, limited(found) or (Problem(file, path, _plain(error)),)
 
 
 def _walk(raw: object, wanted: Any, file: str, path: str) -> list[Problem]:

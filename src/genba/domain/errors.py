@@ -17,8 +17,8 @@
         ├── BoundaryViolationError  1  an agent did what it may not do
         ├── CheckBrokenError        1  a check could not be run: neither passed nor failed
         ├── DiskFullError           1  nothing more can be written
-        ├── GitError                1  git said no
-        └── UnexpectedError         1  what nobody foresaw, told without a traceback
+        ├── GitError                1  git failed
+        └── UnexpectedError         1  a bug, shown without a traceback
 
 Foreign errors are translated where the foreign thing is called.
 """
@@ -30,7 +30,7 @@ import re
 from genba.domain.problems import Problem
 
 LONGEST_WAIT = 31 * 86_400.0
-"""Seconds. Whoever is told to wait longer than a month was told nonsense, and asks again after it."""
+"""Seconds. A longer wait is not believed."""
 
 
 class GenbaError(Exception):
@@ -79,7 +79,7 @@ class UsageError(UnrecoverableError):
 
 
 class ConfigurationError(UnrecoverableError):
-    """A definition was refused. All problems are told at once."""
+    """A definition was refused. All problems are reported at once."""
 
     exit_code = 3
 
@@ -108,7 +108,7 @@ class StateConflictError(UnrecoverableError):
 
 
 class UnavailableError(StateConflictError):
-    """The database cannot be reached, or is locked. Whoever has time asks it again."""
+    """The database cannot be reached, or is locked. Retry where time allows."""
 
 
 class SchemaViolationError(UnrecoverableError):
@@ -137,7 +137,7 @@ class GitError(UnrecoverableError):
 
 
 class UnexpectedError(UnrecoverableError):
-    """What no part of Genba foresaw. It is told like every other error, and the place on demand."""
+    """What no part of Genba foresaw. It is shown like every other error, with its place on demand."""
 
 
 def kind_of(error: GenbaError) -> str:

@@ -37,7 +37,7 @@ class RunStarted(_Event, frozen=True, kw_only=True, tag="run_started"):
     limits: dict[str, Any] = {}
     process: int = 0
     sandbox: str = ""
-    """The kind of walls."""
+    """The kind of sandbox."""
     network: str = ""
 
 
@@ -85,7 +85,7 @@ class ToolUsed(_Event, frozen=True, kw_only=True, tag="tool_used"):
 
 
 class EgressUsed(_Event, frozen=True, kw_only=True, tag="egress_used"):
-    """The instance asked for a way out of its walls, and was let through or not. Told once for each target."""
+    """The instance asked to leave its sandbox, and was allowed or refused. Once for each target."""
 
     port: str
     verdict: str
@@ -139,7 +139,7 @@ class CheckFinished(_Event, frozen=True, kw_only=True, tag="check_finished"):
 
 
 class GoalChecked(_Event, frozen=True, kw_only=True, tag="goal_checked"):
-    """What one goal said of a commit, in a clean checkout of it."""
+    """The result of one goal on a commit, in a clean checkout of it."""
 
     goal: str
     level: str

@@ -31,19 +31,19 @@ def _with_schema(problem: Problem) -> Problem:
     return Problem(problem.file, problem.path, problem.message, hint)
 
 
-MOST_TOLD = 100
-"""Problems of one file, or of one kind of check, that are told. Nobody reads more of them at once."""
+MAX_SHOWN = 100
+"""Problems of one file, or of one kind of check, that are shown at once."""
 _FEW = 60
 _MANY = 2000
 _LONGEST_WORD = 200
 
 
-def told(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+def limited(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     """The first of many problems; how many there are is not worth finding out."""
-    first = tuple(islice(problems, MOST_TOLD + 1))
-    if len(first) <= MOST_TOLD:
+    first = tuple(islice(problems, MAX_SHOWN + 1))
+    if len(first) <= MAX_SHOWN:
         return first
-    return (*first[:MOST_TOLD], Problem(first[MOST_TOLD].file, "", "and more problems of this kind"))
+    return (*first[:MAX_SHOWN], Problem(first[MAX_SHOWN].file, "", "and more problems of this kind"))
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

@@ -52,21 +52,21 @@ Read = dict[str, "AgentDefinition | tuple[Problem, ...]"]
 class AgentsView:
     """Looks at the agents of one project. Any thread may ask; files are read again after a moment."""
 
-    def __init__(self, lookout: DashboardQueries) -> None:
-        self.lookout = lookout
+    def __init__(self, queries: DashboardQueries) -> None:
+        self.queries = queries
         self._lock = threading.Lock()
         self._read: tuple[float, Read] | None = None
         self._redactor = Redactor(os.environ)
 
     def picture(self) -> AgentListView:
         records = self._records()
-        shown = self.lookout.context.registry.folders()
+        shown = self.queries.context.registry.folders()
         cards = [
             self._card(name, found, shown[name][1] if name in shown else "", records.get(name, AgentRecord()))
             for name, found in self._definitions().items()
         ]
         external_agents = [
-            each for each in registered(self.lookout.context) if each.name not in {card.name for card in cards}
+            each for each in registered(self.queries.context) if each.name not in {card.name for card in cards}
         ]
         cards += [
             AgentCard(
@@ -84,7 +84,7 @@ class AgentsView:
 
     def one(self, name: str) -> AgentView:
         """One agent; one that is not defined any more has its sessions."""
-        listed = self.lookout.fleet.store.read(lambda tx: fleet_views.sessions_of(tx, name, SESSIONS))
+        listed = self.queries.fleet.store.read(lambda tx: fleet_views.sessions_of(tx, name, SESSIONS))
         suspended = {each.run for each in self._suspended()}
         sessions = tuple(
             msgspec.structs.replace(each, status="suspended") if each.run in suspended else each for each in listed
@@ -120,7 +120,7 @@ class AgentsView:
 
     def _records(self) -> dict[str, AgentRecord]:
         """What the sessions of each agent came to. One whose executor is gone does not run, whatever it says."""
-        records = self.lookout.fleet.store.read(fleet_views.records)
+        records = self.queries.fleet.store.read(fleet_views.records)
         for session in self._suspended():
             known = records.get(session.agent, AgentRecord())
             records[session.agent] = msgspec.structs.replace(
@@ -129,7 +129,7 @@ class AgentsView:
         return records
 
     def _suspended(self) -> list[FleetSession]:
-        standing = self.lookout.standing()
+        standing = self.queries.standing()
         return [each for each in standing.field.sessions if each.status == "running" and not standing.runs(each)]
 
     def _definitions(self) -> Read:
@@ -137,13 +137,13 @@ class AgentsView:
         with self._lock:
             now = time.monotonic()
             if self._read is None or now - self._read[0] > _MOMENT_SECONDS:
-                registry = self.lookout.context.registry
+                registry = self.queries.context.registry
                 self._read = (now, {name: self._load(name) for name in registry.folders()})
             return self._read[1]
 
     def _load(self, name: str) -> AgentDefinition | tuple[Problem, ...]:
         try:
-            return self.lookout.context.registry.load(name)
+            return self.queries.context.registry.load(name)
         except ConfigurationError as error:
             return error.problems
 
@@ -169,7 +169,7 @@ class AgentsView:
         if definition.file.runner.adapter is None:
             return ()
         try:
-            self.lookout.context.adapter(definition)
+            self.queries.context.adapter(definition)
         except ConfigurationError as error:
             return error.problems
         return ()

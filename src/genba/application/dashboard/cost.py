@@ -22,11 +22,11 @@ DAYS = (7, 30, 90)
 TASKS = 50
 
 
-def cost_picture(lookout: DashboardQueries, days: int = 30) -> CostView:
+def cost_picture(queries: DashboardQueries, days: int = 30) -> CostView:
     """What was spent; by day over the last so many days."""
     today = datetime.now(UTC).date()
     dates = tuple((today - timedelta(days=back)).isoformat() for back in range(max(1, days) - 1, -1, -1))
-    budget = lookout.context.project.fleet.budget
+    budget = queries.context.project.fleet.budget
 
     def read(tx: Transaction) -> CostView:
         known = ledger(tx, dates[-1])
@@ -42,7 +42,7 @@ def cost_picture(lookout: DashboardQueries, days: int = 30) -> CostView:
             budgets=_budgets(known, budget),
         )
 
-    return lookout.fleet.store.read(read)
+    return queries.fleet.store.read(read)
 
 
 def _limited(task: TaskSpent, budget: BudgetSettings) -> TaskSpent:

@@ -25,12 +25,12 @@ MOST_OPEN = 100
 class ApprovalsWindow:
     """Looks at what only people can decide."""
 
-    def __init__(self, lookout: DashboardQueries) -> None:
-        self.lookout = lookout
+    def __init__(self, queries: DashboardQueries) -> None:
+        self.queries = queries
 
     def picture(self) -> DecisionsView:
         """What is open, newest first, and what was decided last."""
-        field = self.lookout.field()
+        field = self.queries.field()
         waiting = [each for each in field.escalations if each.status == "open"]
         newest = {each.task: each.id for each in waiting}
 
@@ -41,7 +41,7 @@ class ApprovalsWindow:
             decided, titles = task_views.decided(tx)
             return DecisionsView(open=found, decided=decided, titles=titles)
 
-        return self.lookout.fleet.store.read(read)
+        return self.queries.fleet.store.read(read)
 
 
 def _approval(tx: Transaction, escalation: Escalation, field: FleetSnapshot, is_next: bool) -> DecisionDetails:

@@ -22,11 +22,11 @@ MOST_DEPTH = 6
 
 
 def graph_picture(
-    lookout: DashboardQueries, *, ended_too: bool = False, around: int | None = None, depth: int = 2
+    queries: DashboardQueries, *, ended_too: bool = False, around: int | None = None, depth: int = 2
 ) -> GraphView:
     """The open tasks and what they need; all of them; or what is tied to one task."""
-    standing = lookout.standing()
-    store = lookout.fleet.store
+    standing = queries.standing()
+    store = queries.fleet.store
     if around is not None:
         reach = max(1, min(depth, MOST_DEPTH))
         found = store.read(lambda tx: graph_views.around(tx, around, reach, MOST_NODES))

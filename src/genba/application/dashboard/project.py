@@ -32,17 +32,17 @@ _ORDER = (
 class FieldWindow:
     """Looks at the field at most once for each change of the blackboard, however many ask."""
 
-    def __init__(self, lookout: DashboardQueries) -> None:
-        self.lookout = lookout
+    def __init__(self, queries: DashboardQueries) -> None:
+        self.queries = queries
         self._lock = asyncio.Lock()
         self._seen: tuple[int, TriageResult] | None = None
 
     async def look(self) -> TriageResult:
         """What the facilitator sees. It asks no tracker, and says nothing there."""
         async with self._lock:
-            stamp = await asyncio.to_thread(self.lookout.stamp)
+            stamp = await asyncio.to_thread(self.queries.stamp)
             if self._seen is None or self._seen[0] != stamp:
-                context = self.lookout.context
+                context = self.queries.context
                 scope = await asyncio.to_thread(as_kept, context, Scope())
                 look = await (await facilitator(context)).look(scope)
                 # It is as new as its beginning: what somebody writes meanwhile is seen by the next look. What the look
@@ -50,7 +50,7 @@ class FieldWindow:
                 self._seen = (stamp, look)
             return self._seen[1]
 
-    async def told(self) -> dict[str, Any]:
+    async def report(self) -> dict[str, Any]:
         """The whole report for a program, as `genba status --json` prints it."""
         look = await self.look()
         return await asyncio.to_thread(report_of, look)
@@ -58,7 +58,7 @@ class FieldWindow:
     async def picture(self) -> ProjectView:
         look = await self.look()
         report = await asyncio.to_thread(lambda: look.report)
-        standing = await asyncio.to_thread(self.lookout.standing)
+        standing = await asyncio.to_thread(self.queries.standing)
         titles = {each.issue: each.title for each in report.assessments}
         working = [standing.card(task) for task in standing.field.tasks.values()]
         return ProjectView(

@@ -27,10 +27,10 @@ _MOST_GATES = 60
 _verification = reader(Verification)
 
 
-def queue_picture(lookout: DashboardQueries) -> QueueView:
+def queue_picture(queries: DashboardQueries) -> QueueView:
     """The merge queue of every target."""
-    field = lookout.field()
-    settings = lookout.context.project.fleet.merge
+    field = queries.field()
+    settings = queries.context.project.fleet.merge
     open_ = [entry for entry in field.entries if not entry.status.ended]
     back = [entry for entry in field.entries if entry.status in (EntryStatus.CONFLICT, EntryStatus.FAILED)]
 
@@ -39,7 +39,7 @@ def queue_picture(lookout: DashboardQueries) -> QueueView:
         gates = {entry.id: _gate(*found) for entry in asked if (found := fleet_views.gate(tx, entry)) is not None}
         return fleet_views.landed(tx, LANDED), {number: gate for number, gate in gates.items() if gate is not None}
 
-    landed, gates = lookout.fleet.store.read(read)
+    landed, gates = queries.fleet.store.read(read)
     names = dict.fromkeys(entry.target for entry in (*open_, *back, *landed))
     targets = tuple(
         TargetView(

@@ -28,15 +28,15 @@ _LONGEST_SAID = 512 * 1024
 class SessionWindow:
     """Looks at one run at a time: one of a fleet, or one that somebody typed. Any thread may ask."""
 
-    def __init__(self, lookout: DashboardQueries) -> None:
-        self.lookout = lookout
-        self._pages = lookout.journal_pages
+    def __init__(self, queries: DashboardQueries) -> None:
+        self.queries = queries
+        self._pages = queries.journal_pages
 
     def picture(self, run: str) -> SessionView:
         session, title = self._session(run)
         journal = self._journal(run, session)
         facts = self._pages.overview(journal) if journal is not None else SessionFacts()
-        standing, context = self.lookout.standing(), self.lookout.context
+        standing, context = self.queries.standing(), self.queries.context
         if session is not None:
             alive = is_alive(context, session, standing.absent)
             status = _status(session, alive)
@@ -73,9 +73,9 @@ class SessionWindow:
         journal = self._journal(run, None)
         return _page(self._pages.lines_after(journal, after)) if journal is not None else LogPage()
 
-    def said(self, run: str, at: int) -> TranscriptEntry:
+    def text(self, run: str, at: int) -> TranscriptEntry:
         """The prompt or the reply that stands at a place of the journal."""
-        line = self._pages.line_at(self.lookout.context.find_journal(run), at)
+        line = self._pages.line_at(self.queries.context.find_journal(run), at)
         try:
             event = _event.decode(line)
         except (ValueError, RecursionError):
@@ -100,16 +100,16 @@ class SessionWindow:
     def _session(self, run: str) -> tuple[FleetSession | None, str]:
         """What the blackboard knows of it; a run without a task is not there."""
         try:
-            session = self.lookout.fleet.session(run)
+            session = self.queries.fleet.session(run)
         except NotFoundError:
             return None, ""
-        title = self.lookout.fleet.store.read(lambda tx: task_with_rows(tx, session.task).task.title)
+        title = self.queries.fleet.store.read(lambda tx: task_with_rows(tx, session.task).task.title)
         return session, title
 
     def _journal(self, run: str, session: FleetSession | None) -> Path | None:
         """Where it writes; None for one that has written nothing here, but is known."""
         try:
-            return self.lookout.context.find_journal(run)
+            return self.queries.context.find_journal(run)
         except NotFoundError:
             if session is not None or self._session(run)[0] is not None:
                 return None

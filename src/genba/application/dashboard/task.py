@@ -23,7 +23,7 @@ from genba.domain.views.task import AgentChoice, DiffView, FileDiff, TaskView
 from genba.judgement.scheduling.actions import Agent
 from genba.judgement.scheduling.assignment import Assignment, assign
 from genba.judgement.triage.suggestions import can_be_called
-from genba.judgement.views.task_actions import TaskFacts, task_deeds
+from genba.judgement.views.task_actions import TaskFacts, task_actions
 
 if TYPE_CHECKING:
     from genba.application.dashboard.queries import DashboardQueries
@@ -40,8 +40,8 @@ _OWN_BRANCH = (Purpose.WORK, Purpose.INTEGRATE)
 class TaskWindow:
     """Looks at one task at a time. Any thread may ask."""
 
-    def __init__(self, lookout: DashboardQueries) -> None:
-        self.lookout = lookout
+    def __init__(self, queries: DashboardQueries) -> None:
+        self.queries = queries
         self._lock = threading.Lock()
         self._agents: tuple[float, tuple[tuple[AgentChoice, Agent], ...]] = (float("-inf"), ())
         self._compared: OrderedDict[tuple[str, str], DiffView] = OrderedDict()
@@ -49,9 +49,9 @@ class TaskWindow:
     # ── all that is known of it ──────────────────────────────────────────────────────────────────────────────────────
 
     def picture(self, number: int) -> TaskView:
-        standing, context = self.lookout.standing(), self.lookout.context
-        picture = self.lookout.fleet.store.read(lambda tx: _read(tx, number))
-        board = self.lookout.fleet.board
+        standing, context = self.queries.standing(), self.queries.context
+        picture = self.queries.fleet.store.read(lambda tx: _read(tx, number))
+        board = self.queries.fleet.board
         task = board.get(number) if picture.task.status is TaskStatus.REVIEW else picture.task
         alive = tuple(each.run for each in picture.sessions if is_alive(context, each, standing.absent))
         asked = tuple(each for each in standing.field.escalations if each.status == "open" and each.task == number)
@@ -64,7 +64,7 @@ class TaskWindow:
             verified=picture.verification is not None and picture.verification.done,
             asked=asked,
         )
-        url, requests = self.lookout.outside(task) if task.tracker != "local" else ("", ())
+        url, requests = self.queries.outside(task) if task.tracker != "local" else ("", ())
         agents, chosen = self._choices(task)
         return msgspec.structs.replace(
             picture,
@@ -76,26 +76,26 @@ class TaskWindow:
             alive=alive,
             url=url,
             pull_requests=tuple(requests),
-            deeds=task_deeds(task, known),
+            actions=task_actions(task, known),
             agents=agents,
             agent=chosen,
         )
 
     def verdict(self, number: int, id_: int) -> Verification:
         """An earlier verdict with its evidence."""
-        found = self.lookout.fleet.store.read(lambda tx: task_views.verdict(tx, task_rows.id_of(tx, number), id_))
+        found = self.queries.fleet.store.read(lambda tx: task_views.verdict(tx, task_rows.id_of(tx, number), id_))
         if found is None:
             raise NotFoundError(f"task #{number} has no verdict {id_}", hint=f"genba task show {number}")
         return found
 
     def goal_log(self, name: str) -> tuple[str, bool]:
         """The output of a goal, and whether its beginning was left out: what failed stands at the end."""
-        return self.lookout.context.results().end_of_log(name, LONGEST_LOG)
+        return self.queries.context.results().end_of_log(name, LONGEST_LOG)
 
     def _choices(self, task: Task) -> tuple[tuple[AgentChoice, ...], str]:
         """Who could be started on it, and who should be."""
         offered = self._offered()
-        context = self.lookout.context
+        context = self.queries.context
         stages = context.project.stages.get(task.type, ())
         found = assign(task, [agent for _, agent in offered], context.project.fleet.work.agent, stages)
         choices = tuple(choice for choice, _ in offered)
@@ -108,7 +108,7 @@ class TaskWindow:
             if time.monotonic() - read < _AGENTS_SECONDS:
                 return offered
         found = []
-        registry = self.lookout.context.registry
+        registry = self.queries.context.registry
         for info in registry.agents()[0]:
             definition = registry.load(info.name)
             on_offer = AvailableAgent(
@@ -150,11 +150,11 @@ class TaskWindow:
         found = next((each for each in place.files if each.path == path), None)
         if found is None:
             raise NotFoundError("the work does not change such a file", hint=f"genba task show {place.number}")
-        return self.lookout.context.ports.repository.diff().file(place.base, place.commit, path, found.before)
+        return self.queries.context.ports.repository.diff().file(place.base, place.commit, path, found.before)
 
     def _place(self, number: int) -> DiffView:
         """Which commits are compared, as far as the blackboard knows."""
-        sessions, verification = self.lookout.fleet.store.read(
+        sessions, verification = self.queries.fleet.store.read(
             lambda tx: (sessions_of(tx, number), _newest_verdict(tx, number))
         )
         session = next((each for each in reversed(sessions) if each.branch and each.purpose in _OWN_BRANCH), None)
@@ -172,7 +172,7 @@ class TaskWindow:
 
     async def _resolved(self, place: DiffView) -> DiffView:
         """The same, as git knows it: the branch as it is now, over where it left its base branch."""
-        git = self.lookout.context.layout.git
+        git = self.queries.context.layout.git
         tip = await git.commit_of(f"refs/heads/{place.branch}") if place.branch else None
         if tip is None and is_hash(place.commit):
             tip = await git.commit_of(place.commit)
@@ -187,7 +187,7 @@ class TaskWindow:
         return msgspec.structs.replace(place, base=base if known else tip, commit=tip)
 
     def _compare(self, place: DiffView) -> DiffView:
-        diff = self.lookout.context.ports.repository.diff()
+        diff = self.queries.context.ports.repository.diff()
         found = diff.files(place.base, place.commit)
         return msgspec.structs.replace(
             place,

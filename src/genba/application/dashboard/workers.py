@@ -39,16 +39,16 @@ _MOMENT_SECONDS = 2.0
 class WorkersView:
     """Looks at the workers of one project. Any thread may ask."""
 
-    def __init__(self, lookout: DashboardQueries) -> None:
-        self.lookout = lookout
+    def __init__(self, queries: DashboardQueries) -> None:
+        self.queries = queries
         self.host = host_name()
         self._lock = threading.Lock()
         self._used: tuple[float, tuple[frozenset[int], frozenset[str]], MemoryUse] | None = None
 
     def picture(self, reach: str = "24h", by: str = "worker") -> WorkerListView:
-        standing = self.lookout.standing()
+        standing = self.queries.standing()
         field = standing.field
-        gone = absent(self.lookout.fleet) if field.executors else frozenset()
+        gone = absent(self.queries.fleet) if field.executors else frozenset()
         running = [session for session in field.sessions if session.status == "running"]
         here = frozenset(each.process for each in field.executors if self._is_here(each, gone))
         runs = frozenset(each.run for each in running if each.host == self.host and standing.runs(each))
@@ -71,7 +71,7 @@ class WorkersView:
         step = size.total_seconds() / _STEPS
         until = datetime.fromtimestamp((time.time() // step + 1) * step, UTC)
         since = format_time(until - size)
-        (spans, total), marks = self.lookout.fleet.store.read(
+        (spans, total), marks = self.queries.fleet.store.read(
             lambda tx: (fleet_views.spans(tx, since, MOST_SPANS), fleet_views.part_marks(tx, since))
         )
         by = by if by == "agent" else "worker"
@@ -112,7 +112,7 @@ class WorkersView:
         with self._lock:
             now, asked = time.monotonic(), (processes, runs)
             if self._used is None or self._used[1] != asked or now - self._used[0] > _MOMENT_SECONDS:
-                self._used = (now, asked, self.lookout.context.ports.memory(processes, runs))
+                self._used = (now, asked, self.queries.context.ports.memory(processes, runs))
             return self._used[2]
 
 

@@ -152,8 +152,8 @@ class Finalize(_Section, frozen=True):
     pr_merge: Annotated[
         Literal["people", "approved", "green"],
         Meta(
-            description="Who merges it. people: somebody on the forge. approved: Genba, once it is approved and its "
-            "checks are green. green: Genba, once its checks are green and nobody wants changes."
+            description="Who merges it. people: a person on the forge. approved: Genba, once it is approved and its "
+            "checks have passed. green: Genba, once its checks have passed and no review requests changes."
         ),
     ] = "people"
     pr_merge_method: Annotated[

@@ -191,7 +191,7 @@ class CompletionReader:
         )
 
     def _too_many(self) -> Completion | None:
-        """Said once: with two references in each name, twenty names would stand for a million conditions."""
+        """Each name counts once: two references per name would make twenty names a million conditions."""
         if self.conditions == MOST_CONDITIONS + 1:
             hint = "each reference counts again, with all that it stands for"
             self._refuse("runner.completion", f"has more than {MOST_CONDITIONS} conditions", hint)

@@ -206,7 +206,7 @@ class _Supply:
         for name in variables_in(system.text):
             if name not in self.always and not self.left.lost(f"parameters.{name}"):
                 hint = did_you_mean(name, self.always)
-                yield Problem(system.source, f"{{uv-{name}}}", "nobody supplies it", hint)
+                yield Problem(system.source, f"{{uv-{name}}}", "nothing supplies it", hint)
         few = len(self.steps) <= MOST_STEPS
         for step_id, step in self.steps.items() if few else ():
             if not self.left.lost(f"steps.{step_id}"):
@@ -250,7 +250,7 @@ class _Supply:
                 message = f"{name} comes from the step {self.outputs[name]}, and {gap}"
                 yield Problem(file, at, message, "declare it under inputs with a default")
         elif not self.left.lost(f"parameters.{name}") and not name.startswith(self.prefixes):
-            yield Problem(file, at, f"nobody supplies {name}", did_you_mean(name, {*supplied, *self.outputs}))
+            yield Problem(file, at, f"nothing supplies {name}", did_you_mean(name, {*supplied, *self.outputs}))
 
 
 def _output_supplier(definition: AgentDefinition, source: str) -> str | None:

@@ -17,7 +17,7 @@ class PromptText(msgspec.Struct, frozen=True):
     source: str
     text: str
     notice: str = ""
-    """Said once when the prompt is used, such as a fallback that was taken."""
+    """A notice for the first use of the prompt, such as a fallback."""
 
 
 _WITHOUT_MODEL = frozenset({"custom", "scripted"})
@@ -38,7 +38,7 @@ class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True):
     language: str = "en"
     """The language in which Genba speaks to its instances."""
     environment: AgentEnvironment = AgentEnvironment()
-    """Where its instances live: the walls, and what is made ready inside."""
+    """The sandbox of its instances, and what is prepared inside."""
     sources: dict[str, str]
     """Where each value of the effective agent.json came from; what is not listed is a default."""
 
@@ -70,7 +70,7 @@ class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def joins_fleets(self) -> bool:
-        """Whether a fleet can start it: somebody answers, in a working tree of its own."""
+        """True where `genba work` can start it: it has an adapter and a worktree of its own."""
         return self.adapter_type is not None and self.file.runner.execution.worktree.enabled
 
     @property
@@ -119,7 +119,7 @@ class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True):
         """The tools that the step may use; None is any."""
         own = self.step(step_id).allowed_tools
         tools = own if own is not None else self.file.runner.boundaries.allowed_tools
-        # Whoever asks for its next action can always do so, however little it may use besides.
+        # An agent that asks for its next action may always do so, whatever else it may use.
         return (*tools, f"mcp__{SERVER}") if tools is not None and self.state_driven else tools
 
     @property

@@ -43,7 +43,7 @@ def load_action(reference: str, folder: Path) -> Callable[[Any], Any]:
 
 
 class CompletionHandler:
-    """What a factory made. Whatever the user's code raises is told as the failure of that code."""
+    """What a factory made. An exception of the user's code is a failure of that code."""
 
     def __init__(self, reference: str, folder: Path, options: dict[str, Any]) -> None:
         factory = load_callable(reference, folder, "factory")

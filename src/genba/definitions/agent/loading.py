@@ -36,7 +36,7 @@ from genba.definitions.steps.partial_data import MISSING, WHOLE, LeftOut, shape_
 from genba.definitions.steps.steps_registry import Step, StepsRegistry
 from genba.domain.convert import shape
 from genba.domain.errors import ConfigurationError
-from genba.domain.problems import Problem, did_you_mean, told, with_hints
+from genba.domain.problems import Problem, did_you_mean, limited, with_hints
 
 CONFIG_LAYERS = ("agent.json", "config.json", "config.local.json")
 
@@ -95,7 +95,7 @@ class _Reader:
         completion = self._completion(layered, file)
         registry = REGISTRY if asks else self._registry(registry_name)
         system = self._system_prompt(layered)
-        self._add(told(check_registry(registry, completion, file, registry_shown, self.unknown)))
+        self._add(limited(check_registry(registry, completion, file, registry_shown, self.unknown)))
         schemas = self._step_schemas(registry, registry_shown)
         texts = self._prompts(registry, registry_shown, file)
         if file is None:
@@ -103,7 +103,7 @@ class _Reader:
         self.folder.inside(file.runner.flow.prompts.fallback_dir, self.agent_json, "runner.flow.prompts.fallbackDir")
         self._check_handlers(completion, file)
         if completion is not None:
-            found = told(check_completion(completion, file, registry, self.agent_json, self.unknown))
+            found = limited(check_completion(completion, file, registry, self.agent_json, self.unknown))
             self._add(layered.attribute(found))
             completion = self._resolve_schemas(completion, "runner.completion.config.outputSchema")
         definition = AgentDefinition(
@@ -119,7 +119,7 @@ class _Reader:
             sources=layered.sources,
         )
         self._add(layered.attribute(tuple(check_commits(definition, self.agent_json))))
-        self._add(told(check_variables(definition, registry_shown, self.unknown)))
+        self._add(limited(check_variables(definition, registry_shown, self.unknown)))
         return definition if completion is not None and system is not None else None
 
     def _add(self, found: tuple[Problem, ...]) -> None:
@@ -146,7 +146,7 @@ class _Reader:
             file, left = shape_sound_part(layered.values, AgentFile, least, _REQUIRED_OF_AGENT)
             self.left = self.left.with_paths(left.paths)
         if file is not None:
-            found = told(check_agent_file(file, self.folder.path.name, self.agent_json, self.unknown))
+            found = limited(check_agent_file(file, self.folder.path.name, self.agent_json, self.unknown))
             found += tuple(check_places(file, self.agent_json, self.repository))
             found += tuple(wider(self.ceiling, file.runner.sandbox, self.agent_json))
             file, exceeded = under_ceiling(file, self.ceiling, layered.sources, self.agent_json)

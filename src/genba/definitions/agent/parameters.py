@@ -75,7 +75,7 @@ def check_parameters(parameters: Mapping[str, Parameter], file: str, left: LeftO
         if name in RESERVED:
             yield Problem(file, at, f"{{uv-{name}}} is a variable of Genba's own")
         if (same := names.setdefault(name.replace("-", "_"), name)) != name:
-            yield Problem(file, at, f"cannot be told from {same}")
+            yield Problem(file, at, f"has the same option as {same}")
         for option in () if left.lost(f"{at}.cli") else options_of(name, parameter):
             if option in RUN_OPTIONS and (name, option) != (ISSUE, f"--{ISSUE}"):
                 yield Problem(file, f"{at}.cli", f"{option} is an option of genba run itself")

@@ -23,7 +23,7 @@ _ASKED: dict[str, Any] = {
     },
     "issue": {"type": "number", "description": "Number of the issue", "cli": "--issue"},
 }
-"""A person names a topic, and a fleet gives an issue: whoever has both prompts for both can be used by each."""
+"""Parameters for a person, who names a topic, and for `genba work`, which names an issue."""
 _ISSUE = "{uv-issue_title}\n\n{uv-issue_body}"
 
 

@@ -37,7 +37,7 @@ def is_state_driven(values: dict[str, Any]) -> bool:
 
 
 def without_effect(values: dict[str, Any], shown: str, registry: str, has_registry: bool) -> Iterator[Problem]:
-    """What an agent declares although nobody would ever look at it."""
+    """Declarations that have no effect for an agent that asks for its next action."""
     if not is_state_driven(values):
         if _at(values, "flow.hierarchy") is not None:
             message = "only an agent that asks for its next action is a worker or a manager"

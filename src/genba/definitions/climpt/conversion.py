@@ -98,7 +98,7 @@ class _Conversion:
         text, had_front_matter = found
         self.report.mapped(source, "", target)
         if had_front_matter:
-            self.report.no_effect(source, "front matter", "a prompt has none here: the registry says what it said")
+            self.report.no_effect(source, "front matter", "a prompt has none here: the registry has its content")
         return text
 
     def _prompts_base(self, raw: dict[str, Any]) -> str:

@@ -31,7 +31,7 @@ class ImportReport:
 
     def __init__(self) -> None:
         self._rows: dict[ImportedKey, None] = {}
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
         self._whole: set[tuple[str, str]] = set()
         self._moved: dict[str, tuple[str, str]] = {}
         self._sections: set[tuple[str, str]] = set()
@@ -68,7 +68,7 @@ class ImportReport:
     def _row(self, file: str, key: str, outcome: KeyOutcome, detail: str, whole: bool) -> None:
         file, key = self._original(file, key)
         self._rows[ImportedKey(file, key, outcome, detail)] = None
-        self._told.add((file, key))
+        self._reported.add((file, key))
         if whole:
             self._whole.add((file, key))
 
@@ -86,7 +86,7 @@ class ImportReport:
             return
         below = _below(value, path)
         if not below:
-            if path and (file, path) not in self._told:
+            if path and (file, path) not in self._reported:
                 yield path, value
             return
         for inner, each in below:

@@ -1,6 +1,6 @@
 """What can still be known of settings that cannot be used: where the blackboard is, and the name of the project.
 
-Law: whoever only looks, and whoever stops what runs, must not be kept from it by a slip in a file. But nobody guesses:
+Read-only commands, and commands that stop agents, work with an invalid settings file. Nothing is guessed:
 where a broken file may say that the blackboard is somewhere else, it is refused.
 """
 

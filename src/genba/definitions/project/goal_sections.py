@@ -24,7 +24,7 @@ class TaskTypeSettings(_Section, frozen=True, kw_only=True):
     may_change: Annotated[
         tuple[str, ...] | None, Meta(description="Protected paths that tasks of this type may change.")
     ] = None
-    requires_review: Annotated[bool, Meta(description="Somebody must approve the commit before it lands.")] = False
+    requires_review: Annotated[bool, Meta(description="A reviewer must approve the commit before it lands.")] = False
     reviewer_type: Annotated[Literal["human", "ai"], Meta(description="Who reviews.")] = "human"
     stages: Annotated[
         tuple[str, ...], Meta(description="Agents that work on a task one after the other; the last one ends it.")

@@ -1,6 +1,6 @@
 """The instructions that a project writes itself: `.genba/instructions/NAME.md`, or `NAME.ja.md` for one language.
 
-Law: a file that nobody would read, or that would leave out what its action is about, is refused before anything runs.
+A file that has no effect, or that leaves out what its action is about, is refused before anything runs.
 """
 
 import re
@@ -55,7 +55,7 @@ _WANTED = {
     "handle_blocked": ("choices",),
     "rework": ("evidence",),
 }
-"""What the text of an action must say, or nobody could follow it."""
+"""The placeholders that the text of an action must have."""
 
 
 def read_instructions(root: Path) -> tuple[Mapping[str, str], tuple[Problem, ...]]:

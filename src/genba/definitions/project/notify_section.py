@@ -1,4 +1,4 @@
-"""The shape of `notify` in `.genba/config.yaml`: who is told when something waits for a person."""
+"""The shape of `notify` in `.genba/config.yaml`: the channels for notifications."""
 
 from typing import Annotated, Literal, get_args
 
@@ -22,19 +22,19 @@ class WebhookSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         Annotated[Variable, Meta(description="The variable that holds the secret each notice is signed with.")] | None
     ) = None
     timeout_seconds: Annotated[float, Meta(gt=0, le=30, description="How long an answer may take.")] = 10
-    plain_http: Annotated[bool, Meta(description="Allow http to another host: whoever is between can read it.")] = False
+    plain_http: Annotated[bool, Meta(description="Allow http to another host, unencrypted.")] = False
 
 
 class NotifySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How people are told that something waits for them."""
+    """The channels for notifications, and when they are used."""
 
     webhook: WebhookSettings | None = None
-    desktop: Annotated[bool, Meta(description="Show a notification on the desktop of whoever started the process.")] = (
-        False
-    )
-    kinds: Annotated[tuple[Kind, ...], Meta(min_length=1, description="What is told; by default everything.")] = (
+    desktop: Annotated[
+        bool, Meta(description="Show a notification on the desktop of the user who started the process.")
+    ] = False
+    kinds: Annotated[tuple[Kind, ...], Meta(min_length=1, description="Kinds of notifications; by default all.")] = (
         get_args(Kind)
     )
     reminder_hours: Annotated[
-        float, Meta(ge=0, description="Tell it again after so long, as long as nobody decides; 0: once.")
+        float, Meta(ge=0, description="Repeat it after so long while the decision is open; 0: once.")
     ] = 0

@@ -1,4 +1,4 @@
-"""What a project and its agents say about walls, and what comes of both: an agent only ever narrows."""
+"""The sandbox settings of a project and its agents; an agent only narrows those of the project."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -19,7 +19,7 @@ class _AgentSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     pass
 
 
-class LimitsOfWalls(_Section, frozen=True):
+class LimitsSection(_Section, frozen=True):
     """How much one agent may use. null is no limit."""
 
     memory_mb: Annotated[int, Meta(ge=16, description="Memory of all its processes together.")] | None = 8192
@@ -30,7 +30,7 @@ class LimitsOfWalls(_Section, frozen=True):
 
 
 class SandboxSettings(_Section, frozen=True):
-    """The walls around every agent of the project. An agent may narrow them, and never widen them."""
+    """The sandbox of every agent of the project. An agent may narrow it, and never widen it."""
 
     kind: Annotated[
         SandboxKind | None,
@@ -58,7 +58,7 @@ class SandboxSettings(_Section, frozen=True):
     allow_ptrace: Annotated[
         bool, Meta(description="Permit debuggers and LeakSanitizer: processes of an agent may trace each other.")
     ] = False
-    limits: LimitsOfWalls = LimitsOfWalls()
+    limits: LimitsSection = LimitsSection()
 
 
 class WorktreeSection(_Section, frozen=True):
@@ -95,7 +95,7 @@ class AgentLimits(_AgentSection, frozen=True):
 
 
 class AgentSandbox(_AgentSection, frozen=True):
-    """The agent's own walls: what is not set is the project's, and nothing may be wider."""
+    """The agent's own sandbox: an unset value is the project's, and none may be wider."""
 
     kind: Annotated[SandboxKind | None, Meta(description="worktree, bubblewrap, docker or podman.")] = None
     network: Annotated[Network | None, Meta(description="none, allowlist or full.")] = None
@@ -109,7 +109,7 @@ class AgentEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """Where an agent is to live, all things considered. Part of the frozen definition."""
 
     kind: SandboxKind | None = None
-    """None: whatever walls this machine can raise."""
+    """None: the strongest kind that works on this machine."""
     network: Network = Network.ALLOWLIST
     allow: tuple[str, ...] = ()
     credentials: Credentials = Credentials.BROKER
@@ -136,7 +136,7 @@ class MaximumLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def agent_environment(ceiling: MaximumLimits, own: AgentSandbox) -> AgentEnvironment:
-    """The walls of one agent, once nothing in them is wider than the project's."""
+    """The sandbox of one agent, checked to be no wider than the project's."""
     project, worktree = ceiling.sandbox, ceiling.worktree
     network = own.network if own.network is not None else project.network
     return AgentEnvironment(
@@ -162,7 +162,9 @@ def wider(ceiling: MaximumLimits, own: AgentSandbox, file: str) -> Iterator[Prob
     project, at = ceiling.sandbox, "runner.sandbox"
     hint = f"sandbox in {ceiling.source} sets the most that an agent may have"
     if own.kind is SandboxKind.WORKTREE and project.kind is not None and project.kind.is_sandboxed:
-        yield Problem(file, f"{at}.kind", f'"{own.kind}" has no walls, and the project\'s "{project.kind}" has', hint)
+        yield Problem(
+            file, f"{at}.kind", f'"{own.kind}" does not isolate, and the project\'s "{project.kind}" does', hint
+        )
     if own.network is not None and own.network.width > project.network.width:
         yield Problem(file, f"{at}.network", f'"{own.network}" is wider than the project\'s "{project.network}"', hint)
     if own.credentials is not None and own.credentials.width > project.credentials.width:
@@ -188,7 +190,7 @@ def _covers(known: str, host: str) -> bool:
     return known.startswith("*.") and host.endswith(known[1:]) and ":" not in known
 
 
-def _limits(project: LimitsOfWalls, own: AgentLimits) -> SandboxLimits:
+def _limits(project: LimitsSection, own: AgentLimits) -> SandboxLimits:
     def pick(name: str) -> float | None:
         chosen: float | None = getattr(own, name)
         most: float | None = getattr(project, name)

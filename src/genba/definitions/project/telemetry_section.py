@@ -1,4 +1,4 @@
-"""The shape of `telemetry` in `.genba/config.yaml`: what is told to an OpenTelemetry collector."""
+"""The shape of `telemetry` in `.genba/config.yaml`: what is sent to an OpenTelemetry collector."""
 
 from typing import Annotated
 
@@ -10,6 +10,4 @@ class TelemetrySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     """Whether traces and metrics are sent. Where to is in the variables of OpenTelemetry."""
 
     enabled: Annotated[bool, Meta(description="Send traces and metrics; takes genba[telemetry].")] = False
-    content: Annotated[
-        bool, Meta(description="Send what is said too: prompts, replies, what tools were used on, titles.")
-    ] = False
+    content: Annotated[bool, Meta(description="Also send prompts, replies, tool arguments and titles.")] = False

@@ -65,7 +65,7 @@ class GitHubSettings(_Section, frozen=True):
     types: Annotated[dict[str, str], Meta(description="By label or type of the issue, the type of the task.")] = {}
     sync_seconds: Annotated[float, Meta(gt=0, description="How often `genba work` looks at the tracker.")] = 60
     full_sync_hours: Annotated[
-        float, Meta(gt=0, description="How often everything is read anew: deleted issues show only then.")
+        float, Meta(gt=0, description="How often all issues are read again, to find deleted ones.")
     ] = 24
     send: Annotated[
         bool,

@@ -41,7 +41,7 @@ class WorkSettings(_Section, frozen=True, kw_only=True):
     ] = "wait"
     ageing_hours: Annotated[float, Meta(gt=0, description="After so long a task moves up one priority.")] = 24
     grace_seconds: Annotated[
-        float, Meta(gt=0, description="Agents that nobody watches are suspended after this time.")
+        float, Meta(gt=0, description="Agents without a live `genba work` are suspended after this time.")
     ] = 60
     patience_seconds: Annotated[
         float,
@@ -125,15 +125,15 @@ class WorkflowSettings(_Section, frozen=True, kw_only=True):
         float, Meta(gt=0, description="An agent that came by itself and is silent for so long has left its task.")
     ] = 900
     token_hours: Annotated[float, Meta(gt=0, description="How long a token is good for.")] = 12
-    calls_per_minute: Annotated[Some, Meta(description="Calls of one session before it is told to slow down.")] = 600
+    calls_per_minute: Annotated[Some, Meta(description="Calls of one session before it must slow down.")] = 600
     max_repeats: Annotated[
-        Some, Meta(description="Times that an agent may ask while nothing changes, before it is told to stop.")
+        Some, Meta(description="Times that an agent may ask while nothing changes, before it must stop.")
     ] = 25
     max_reworks: Annotated[Some, Meta(description="Claims of one session that may be red before it has failed.")] = 10
 
 
 class FleetSettings(_Section, frozen=True, kw_only=True):
-    """Everything that `genba work` is told by the project."""
+    """All settings of `genba work`."""
 
     work: WorkSettings = WorkSettings()
     attempts: AttemptSettings = AttemptSettings()

@@ -12,7 +12,7 @@ import msgspec
 from genba.definitions.task_import.fields import criteria_of, priority_of, status_of, title_of, with_criteria, words_of
 from genba.domain.convert import file_text, read_plain
 from genba.domain.errors import ConfigurationError, NotFoundError
-from genba.domain.problems import Problem, told
+from genba.domain.problems import Problem, limited
 from genba.domain.safe_yaml import load_yaml
 from genba.domain.tasks.task import TaskDraft
 from genba.domain.tasks.task_import import ImportableTask, ImportNote, TaskSource
@@ -64,7 +64,7 @@ def read_markdown(path: Path, top: Path) -> TaskSource:
     if not problems:
         problems += _twice(found)
     if problems:
-        raise ConfigurationError(told(problems), hint="fix these files, then run the same command again")
+        raise ConfigurationError(limited(problems), hint="fix these files, then run the same command again")
     if not found:
         raise NotFoundError(f"{path} has no Markdown file with front matter", hint="a task begins with ---")
     notes = [ImportNote(name, "has no front matter: it is no task", needs_attention=False) for name in without]

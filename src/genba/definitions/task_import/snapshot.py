@@ -19,7 +19,7 @@ _LARGEST = 512 * 1024 * 1024
 _LONGEST_VALUE = 4 * 1024 * 1024
 _SECONDS = 60.0
 _LOCKS, _LOCKED_BYTES = 0x40000000, 512
-"""Where SQLite's own locks are in a file: whoever may read these bytes sees no half of a transaction."""
+"""Where SQLite's own locks are in a file: with a lock on these bytes no half of a transaction is read."""
 _BESIDE = ("-wal", "-journal")
 
 
@@ -38,7 +38,7 @@ def read_only(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _bound(connection: sqlite3.Connection) -> None:
-    """A file of somebody else's: it runs no code of its own, and takes neither all the time nor all the memory."""
+    """An untrusted file: it runs no code, and is bounded in time and memory."""
     end = time.monotonic() + _SECONDS
     connection.set_progress_handler(lambda: time.monotonic() > end, 100_000)
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
@@ -77,7 +77,7 @@ def _copy(path: Path, copy: Path) -> None:
 
 
 def _state(path: Path) -> list[tuple[int, int, int] | None]:
-    """What changes when somebody writes: of the file and of those that belong to it."""
+    """What changes with a write: of the file and of those that belong to it."""
     found: list[tuple[int, int, int] | None] = []
     for end in ("", *_BESIDE):
         try:

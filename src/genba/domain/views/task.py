@@ -90,7 +90,7 @@ class TaskView(msgspec.Struct, frozen=True, kw_only=True):
     pull_requests: tuple[TrackedPullRequest, ...] = ()
     cost_usd: float = 0.0
     tokens: int = 0
-    deeds: tuple[TaskAction, ...] = ()
+    actions: tuple[TaskAction, ...] = ()
     agents: tuple[AgentChoice, ...] = ()
     """Who could be started on it."""
     agent: str = ""

@@ -23,7 +23,7 @@ _JSON = "application/json"
 
 
 def routes(site: Site) -> list[BaseRoute]:
-    description = msgspec.json.encode(described(OPERATIONS, site.lookout.project))
+    description = msgspec.json.encode(described(OPERATIONS, site.queries.project))
 
     async def openapi(_: Request) -> Response:
         return Response(description, media_type=_JSON)
@@ -121,8 +121,8 @@ def _fitting(kind: Any, value: Any, name: str) -> Any:
         raise UsageError(message, unchanged="nothing was changed.", hint="see /api/docs") from error
 
 
-def _unfit(told: str, operation: Operation) -> UsageError:
-    return UsageError(told, unchanged="nothing was changed.", hint=f"see {operation.path} in /api/docs")
+def _unfit(message: str, operation: Operation) -> UsageError:
+    return UsageError(message, unchanged="nothing was changed.", hint=f"see {operation.path} in /api/docs")
 
 
 def _encoded(value: Any) -> bytes:

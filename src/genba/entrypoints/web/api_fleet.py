@@ -39,31 +39,31 @@ async def _field(site: Site, _: Given) -> Any:
 
 
 async def _status(site: Site, _: Given) -> Any:
-    return await site.window.told()
+    return await site.window.report()
 
 
 async def _board(site: Site, given: Given) -> Any:
-    return await site.look(lambda: site.lookout.board(given.query.text))
+    return await site.look(lambda: site.queries.board(given.query.text))
 
 
 async def _sessions(site: Site, given: Given) -> Any:
-    return await site.look(lambda: site.lookout.sessions(given.query.task))
+    return await site.look(lambda: site.queries.sessions(given.query.task))
 
 
 async def _session(site: Site, given: Given) -> Any:
-    return await site.look(lambda: site.lookout.session(given.path["run"]))
+    return await site.look(lambda: site.queries.session(given.path["run"]))
 
 
 async def _escalations(site: Site, given: Given) -> Any:
     query: AllQuery = given.query
     page = Page(after=query.after, limit=query.limit)
-    return await site.look(lambda: site.lookout.fleet.escalations(open_only=not query.all, page=page))
+    return await site.look(lambda: site.queries.fleet.escalations(open_only=not query.all, page=page))
 
 
 async def _queue(site: Site, given: Given) -> Any:
     query: QueueQuery = given.query
     page = Page(after=query.after, limit=query.limit)
-    return await site.look(lambda: site.lookout.fleet.entries(query.target or None, not query.all, page))
+    return await site.look(lambda: site.queries.fleet.entries(query.target or None, not query.all, page))
 
 
 def _of_all(name: str) -> Call:

@@ -105,7 +105,7 @@ async def _list(site: Site, given: Given) -> Any:
     query: TaskQuery = given.query
     wanted = (query.status,) if query.status is not None else tuple(each for each in TaskStatus if not each.ended)
     return await site.look(
-        lambda: site.lookout.fleet.board.find(
+        lambda: site.queries.fleet.board.find(
             status=wanted,
             type=query.type,
             label=query.label,
@@ -119,7 +119,7 @@ async def _list(site: Site, given: Given) -> Any:
 
 async def _add(site: Site, given: Given) -> Any:
     body: TaskBody = given.body
-    context, actor = site.lookout.context, site.decisions.actor
+    context, actor = site.queries.context, site.decisions.actor
 
     def add() -> Task:
         rules = context.task_type(body.type)
@@ -140,18 +140,18 @@ async def _add(site: Site, given: Given) -> Any:
             reviewer_type=rules.reviewer_type,
             goals=body.goals,
         )
-        return site.lookout.fleet.board.add(draft, actor)
+        return site.queries.fleet.board.add(draft, actor)
 
     return await site.do(add)
 
 
 async def _show(site: Site, given: Given) -> Any:
     number = given.path["number"]
-    board = site.lookout.fleet.board
+    board = site.queries.fleet.board
 
     def show() -> TaskAnswer:
         task, session = board.get(number), board.newest_session(number)
-        url, requests = site.lookout.outside(task)
+        url, requests = site.queries.outside(task)
         comments, older_comments = board.store.read(lambda tx: last_comments(tx, number, _SHOWN))
         events, older_events = board.store.read(lambda tx: last_events(tx, number, _SHOWN))
         return TaskAnswer(
@@ -174,7 +174,7 @@ def _page_of(name: str) -> Call:
 
     async def call(site: Site, given: Given) -> Any:
         page = Page(after=given.query.after, limit=given.query.limit)
-        return await site.look(lambda: getattr(site.lookout.fleet.board, name)(given.path["number"], page))
+        return await site.look(lambda: getattr(site.queries.fleet.board, name)(given.path["number"], page))
 
     return call
 
@@ -185,7 +185,7 @@ async def _move(site: Site, given: Given) -> Any:
 
 
 async def _stop(site: Site, given: Given) -> Any:
-    """Whoever works on it is suspended, also a run that somebody typed."""
+    """Its session is suspended, also one that a person started."""
     return await stop_task(site.decisions, given.path["number"])
 
 

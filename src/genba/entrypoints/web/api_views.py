@@ -46,40 +46,40 @@ class RunBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 async def _workers(site: Site, given: Given) -> Any:
-    return await site.look(lambda: site.lookout.workers(given.query.reach, given.query.by))
+    return await site.look(lambda: site.queries.workers(given.query.reach, given.query.by))
 
 
 async def _graph(site: Site, given: Given) -> Any:
     query: GraphQuery = given.query
-    return await site.look(lambda: site.lookout.graph(ended_too=query.all, around=query.around, depth=query.depth))
+    return await site.look(lambda: site.queries.graph(ended_too=query.all, around=query.around, depth=query.depth))
 
 
 async def _cost(site: Site, given: Given) -> Any:
-    return await site.look(lambda: site.lookout.cost(given.query.days))
+    return await site.look(lambda: site.queries.cost(given.query.days))
 
 
 async def _agents(site: Site, _: Given) -> Any:
-    return await site.look(site.lookout.agents)
+    return await site.look(site.queries.agents)
 
 
 async def _agent(site: Site, given: Given) -> Any:
-    return await site.look(lambda: site.lookout.agent(given.path["name"]))
+    return await site.look(lambda: site.queries.agent(given.path["name"]))
 
 
 async def _run(site: Site, given: Given) -> Any:
-    return await site.look(lambda: SessionWindow(site.lookout).picture(given.path["run"]))
+    return await site.look(lambda: SessionWindow(site.queries).picture(given.path["run"]))
 
 
 async def _log(site: Site, given: Given) -> Any:
     run, query = given.path["run"], given.query
-    window = SessionWindow(site.lookout)
+    window = SessionWindow(site.queries)
     if query.after is not None:
         return await site.look(lambda: window.since(run, query.after))
     return await site.look(lambda: window.last(run, query.before))
 
 
 async def _start(site: Site, given: Given) -> Any:
-    return await start_run(site.lookout.context, given.body.agent, given.path["number"])
+    return await start_run(site.queries.context, given.body.agent, given.path["number"])
 
 
 def _get(path: str, name: str, summary: str, call: Any, answer: Any, **more: Any) -> Operation:

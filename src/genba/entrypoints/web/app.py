@@ -34,7 +34,7 @@ _Handler = Callable[[Request, Exception], Awaitable[Response]]
 
 
 class _Assets(StaticFiles):
-    """Files that come with the package: a browser asks again, and is mostly told that nothing is new."""
+    """Files that come with the package: a browser asks again, and mostly gets 304."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         response = await super().get_response(path, scope)
@@ -83,15 +83,15 @@ async def _health(_: Request) -> JSONResponse:
 
 
 def _of_ours(site: Site) -> _Handler:
-    async def told(request: Request, error: Exception) -> Response:
+    async def answer(request: Request, error: Exception) -> Response:
         assert isinstance(error, GenbaError)  # noqa: S101  (it is the handler of these)
         return await _failed(site, request, error)
 
-    return told
+    return answer
 
 
 def _of_http(site: Site) -> _Handler:
-    async def told(request: Request, error: Exception) -> Response:
+    async def answer(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101  (see above)
         if error.status_code == _NOT_FOUND and is_known(request):
             return await _failed(site, request, NotFoundError("there is no such page", hint="go to the field: /"))
@@ -102,11 +102,11 @@ def _of_http(site: Site) -> _Handler:
             return answer
         return Response(error.detail, error.status_code, headers=error.headers)
 
-    return told
+    return answer
 
 
 class _Mishaps:
-    """What nobody has foreseen is told too. It stands behind the gate: this answer is dressed like all others."""
+    """The answer to an unexpected error, with the same headers as every other."""
 
     def __init__(self, app: ASGIApp, site: Site) -> None:
         self._app = app
@@ -128,7 +128,7 @@ class _Mishaps:
         except TooLargeError:
             raise
         except ClientDisconnect:
-            return  # nobody is there any more to be told anything
+            return  # the client is gone
         except Exception as error:
             _log.exception("unexpected, at %s %s", scope["method"], scope["path"])
             if begun:

@@ -51,7 +51,7 @@ _ALIKE = {
 
 
 def shape(state: Any) -> Markup:
-    """The shape of a state, beside its word: nobody has to see colours."""
+    """The shape of a state, beside its word: colour is not needed."""
     word = str(state)
     name = word if word in SHAPES else _ALIKE.get(word, "backlog")
     # What is drawn is ours: only the name of the state came from elsewhere, and it chose one of these.

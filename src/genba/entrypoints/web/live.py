@@ -1,7 +1,7 @@
 """What tells browsers that something has changed: server-sent events, and one look at the blackboard for all of them.
 
-Law: nobody listening, nobody looks. A change is told within half a second, and never more than a few times a second.
-So many may listen and no more, so that whoever opens streams without end keeps nobody from the pages.
+Without listeners nothing is polled. A change is reported within half a second, and at most a few times a second.
+The number of listeners is limited, so that open streams cannot block the pages.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ Stamp = Callable[[], object]
 
 
 class Hub:
-    """Looks while somebody listens, and wakes all who do."""
+    """Polls while there are listeners, and wakes them all."""
 
     def __init__(self, pulse: Stamp, most: int = MOST_STREAMS, most_of_a_visitor: int = MOST_OF_A_VISITOR) -> None:
         self._pulse = pulse
@@ -47,7 +47,7 @@ class Hub:
         self.wake()
 
     def wake(self) -> None:
-        """Somebody here knows of a change already."""
+        """Report a change that this process made."""
         for each in self._listeners:
             each.set()
 
@@ -106,7 +106,7 @@ class Hub:
         while self._listeners:
             try:
                 now = await asyncio.to_thread(self._pulse)
-            except Exception:  # noqa: BLE001  (a database out of reach for a moment ends nobody's stream)
+            except Exception:  # noqa: BLE001  (a database out of reach for a moment ends no stream)
                 await asyncio.sleep(LOOK_SECONDS * 5)
                 continue
             if now != seen:  # also at the first look: who listens may have drawn what stood there before it
@@ -130,9 +130,7 @@ class _Stream(StreamingResponse):
 
 
 def _full() -> Response:
-    message = (
-        "too many pages listen for changes\nhint: close pages that nobody looks at; this one still loads by hand\n"
-    )
+    message = "too many pages listen for changes\nhint: close other pages; this one still loads by hand\n"
     return PlainTextResponse(message, 503, headers={"retry-after": str(_COME_BACK_SECONDS)})
 
 

@@ -1,7 +1,7 @@
 """Who comes in, and what they may do.
 
-Law: default deny. Nobody sees anything without a token, nobody changes anything without the right to, and a page of
-somebody else can neither read an answer nor make a browser act. Every answer carries the same headers.
+Default deny: without a token nothing is shown, without the right to act nothing is changed, and a page of another site
+can neither read an answer nor make a browser act. Every answer carries the same headers.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ CSRF_HEADER = "genba-csrf"
 CSRF_FIELD = "csrf"
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _OPEN = ("/enter", "/healthz", "/mcp")
-"""Where strangers are answered; at the last of them somebody else looks at who they are."""
+"""Paths that answer without a token; the last one authenticates by itself."""
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -58,7 +58,7 @@ class Role(StrEnum):
 
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody who came in."""
+    """A signed-in user."""
 
     role: Role
     csrf: str = ""
@@ -108,9 +108,9 @@ class Passes(msgspec.Struct, frozen=True, kw_only=True):
             return None
         return Principal(role=role, csrf=self._sign(f"csrf.{cookie}", token))
 
-    def _sign(self, said: str, token: str) -> str:
+    def _sign(self, text: str, token: str) -> str:
         key = f"{self.keys.signing}.{token}".encode()
-        return hmac.new(key, said.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
+        return hmac.new(key, text.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
 
 
 class AuthMiddleware:
@@ -128,7 +128,7 @@ class AuthMiddleware:
             return
         headers = Headers(scope=scope)
 
-        async def dressed(message: Message) -> None:
+        async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 result = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
@@ -138,12 +138,14 @@ class AuthMiddleware:
 
         refusal = self._refusal(scope, headers)
         if refusal is not None:
-            await refusal(scope, receive, dressed)
+            await refusal(scope, receive, with_headers)
             return
         try:
-            await self._app(scope, _bounded(receive), dressed)
+            await self._app(scope, _bounded(receive), with_headers)
         except TooLargeError:
-            await _told(str(scope["path"]), 413, "the request is too large", "say it shorter")(scope, receive, dressed)
+            await _refusal(str(scope["path"]), 413, "the request is too large", "send less")(
+                scope, receive, with_headers
+            )
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         """Why a request goes no further; None: it may, and the scope says who it is from."""
@@ -152,7 +154,7 @@ class AuthMiddleware:
             return PlainTextResponse("this address is not served under that name\n", 421)
         size = headers.get("content-length", "0")
         if method not in _SAFE and (not size.isascii() or not size.isdigit() or int(size[:12]) > LARGEST_BODY):
-            return _told(path, 413, "the request is too large", "say it shorter")
+            return _refusal(path, 413, "the request is too large", "send less")
         visitor = self._visitor(headers)
         scope["visitor"] = visitor
         if (
@@ -161,13 +163,13 @@ class AuthMiddleware:
             and method not in _SAFE
             and not _same_origin(headers, self._passes.public)
         ):
-            return _told(path, 403, "a page of another site may not do this", "open the dashboard itself")
+            return _refusal(path, 403, "a page of another site may not do this", "open the dashboard itself")
         if path in _OPEN or path.startswith("/static/"):
             return None
         if visitor is None:
             return _unknown(path, headers)
         if method not in _SAFE and not visitor.may_act:
-            return _told(path, 403, "you may look, and not change anything", "come in with the operator's link")
+            return _refusal(path, 403, "you may read only", "sign in with the operator's link")
         return None
 
     def _visitor(self, headers: Headers) -> Principal | None:
@@ -205,7 +207,7 @@ def visitor_of(request: HTTPConnection) -> Principal:
 
 
 def is_known(request: HTTPConnection) -> bool:
-    """Whether somebody has come in. To others nothing is told, not even whose dashboard it is."""
+    """True for a signed-in user. Others learn nothing, not even the name of the project."""
     return isinstance(request.scope.get("visitor"), Principal)
 
 
@@ -225,7 +227,7 @@ def _same_origin(headers: Headers, public: str) -> bool:
     """Browsers say where a request comes from; a form of another site says so too."""
     site = headers.get("sec-fetch-site", "same-origin")
     origin = headers.get("origin")
-    if origin == "null":  # so says a plain form of a page that tells nobody where it is; a browser still knows whose
+    if origin == "null":  # a form of a page without a referrer; Sec-Fetch-Site still names its origin
         return headers.get("sec-fetch-site") == "same-origin"
     own = {headers.get("host", "").lower(), public.lower()} - {""}
     if origin is not None and origin.lower().partition("://")[2] not in own:
@@ -240,13 +242,13 @@ def _cookies(headers: Headers) -> Mapping[str, str]:
 
 def _unknown(path: str, headers: Headers) -> Response:
     if is_api(path):
-        return _told(path, _UNKNOWN, "nobody knows you here", "send the header Authorization: Bearer TOKEN")
+        return _refusal(path, _UNKNOWN, "you are not signed in", "send the header Authorization: Bearer TOKEN")
     if headers.get("hx-request"):
         return Response(status_code=401, headers={"hx-redirect": "/enter"})
     return RedirectResponse("/enter", 303)
 
 
-def _told(path: str, status: int, error: str, hint: str) -> Response:
+def _refusal(path: str, status: int, error: str, hint: str) -> Response:
     if is_api(path):
         values = {"kind": _KINDS[status], "message": error, "unchanged": "nothing was changed.", "hint": hint}
         headers = {"www-authenticate": "Bearer"} if status == _UNKNOWN else None

@@ -56,23 +56,23 @@ _STATUSES: tuple[tuple[type[GenbaError], int], ...] = (
     (RecoverableError, 503),
 )
 _LIVE = "live"
-_LOOKS, _DEEDS = 16, 8
-"""So many at once; whoever comes then waits for one of them."""
+_READERS, _WRITERS = 16, 8
+"""Threads that read and that write; further requests wait for one."""
 _NOTHING_NEW = 204
 _TO_THE_PAGE = {"target": "body"}
-"""Who hears what a button has done. The button itself may be gone by then: the page was drawn anew meanwhile."""
+"""Where the result of a button is announced: the button itself may be gone from the page by then."""
 
 
 class Site:
     """A project as its pages see it."""
 
-    def __init__(self, lookout: DashboardQueries, decisions: Decisions, hub: Hub) -> None:
-        self.lookout = lookout
+    def __init__(self, queries: DashboardQueries, decisions: Decisions, hub: Hub) -> None:
+        self.queries = queries
         self.decisions = decisions
         self.hub = hub
-        self.window = FieldWindow(lookout)
-        self._looks = ThreadPoolExecutor(_LOOKS, "look")
-        self._deeds = ThreadPoolExecutor(_DEEDS, "deed")
+        self.window = FieldWindow(queries)
+        self._looks = ThreadPoolExecutor(_READERS, "look")
+        self._writers = ThreadPoolExecutor(_WRITERS, "writer")
         self._templates = jinja2.Environment(
             loader=jinja2.PackageLoader("genba.entrypoints.web", "templates"),
             autoescape=True,
@@ -90,8 +90,8 @@ class Site:
         return await asyncio.get_running_loop().run_in_executor(self._looks, work)
 
     async def do(self, work: Callable[[], T]) -> T:
-        """Write something down. Who waits for the blackboard to be free keeps nobody from looking at it."""
-        return await asyncio.get_running_loop().run_in_executor(self._deeds, work)
+        """Write in a thread of its own pool: waiting for the database blocks no reader."""
+        return await asyncio.get_running_loop().run_in_executor(self._writers, work)
 
     async def page(self, request: Request, template: str, here: str, status: int = 200, **facts: Any) -> Response:
         """A page; where it lives already in a browser, only its living part, and nothing where that is the same.
@@ -102,7 +102,7 @@ class Site:
             **facts,
             "here": here,
             "visitor": visitor_of(request),
-            "project": self.lookout.project if is_known(request) else "Genba",
+            "project": self.queries.project if is_known(request) else "Genba",
             "address": request.url.path + (f"?{request.url.query}" if request.url.query else ""),
             "needs": await self._needs() if is_known(request) else 0,
         }
@@ -120,18 +120,18 @@ class Site:
     async def _needs(self) -> int:
         """How much waits for people; a page that tells of a blackboard out of reach does not fail by it once more."""
         try:
-            return await self.look(self.lookout.needs_count)
+            return await self.look(self.queries.needs_count)
         except GenbaError:
             return 0
 
     async def fragment(self, request: Request, template: str, block: str, **facts: Any) -> Response:
-        """One block of a template, for what is loaded when somebody wants to see it."""
+        """One block of a template, loaded on demand."""
         found = self._templates.get_template(template)
-        context = found.new_context({**facts, "visitor": visitor_of(request), "project": self.lookout.project})
+        context = found.new_context({**facts, "visitor": visitor_of(request), "project": self.queries.project})
         return _html("".join(found.blocks[block](context)))
 
     def deed(self, work: Deed, back: str = "/") -> Callable[[Request], Awaitable[Response]]:
-        """The answer to a form: it is done, or it is told why not. `back` leads on where there is no script."""
+        """The answer to a form: done, or the reason why not. `back` leads on where there is no script."""
 
         async def answer(request: Request) -> Response:
             async with request.form(max_files=0, max_fields=64) as form:
@@ -145,18 +145,18 @@ class Site:
                 return await self.failed(request, refused)
             result = await work(request, given)
             self.hub.wake()
-            return await self._told(request, result, result.leads_to or back)
+            return await self._announce(request, result, result.leads_to or back)
 
         return answer
 
-    async def _told(self, request: Request, told: ActionResult, back: str) -> Response:
+    async def _announce(self, request: Request, result: ActionResult, back: str) -> Response:
         if request.headers.get("hx-request"):
-            values = {"told": {"sentence": told.sentence, "hint": told.hint, **_TO_THE_PAGE}}
+            values = {"message": {"sentence": result.sentence, "hint": result.hint, **_TO_THE_PAGE}}
             headers = {"hx-trigger": json.dumps(values)}
-            if told.leads_to:
-                headers["hx-redirect"] = quote(told.leads_to, safe="/?=&#%-._~")
+            if result.leads_to:
+                headers["hx-redirect"] = quote(result.leads_to, safe="/?=&#%-._~")
             return Response(status_code=_NOTHING_NEW, headers=headers)
-        return await self.page(request, "told.html", "", told=told, back=back)
+        return await self.page(request, "result.html", "", result=result, back=back)
 
     async def failed(self, request: Request, error: GenbaError) -> Response:
         """What went wrong, in words; the page that asked stays as it is."""

@@ -59,7 +59,7 @@ _SENTENCES = (
     ("commit {sha} is not on the base ({how})", "コミット {sha} はベースにありません ({how})"),
     ("a phase of it has landed in {sha}", "一部の段階が {sha} で取り込まれました"),
     ("its task is in progress", "タスクは進行中です"),
-    ("to be changed: {told}", "修正が必要です: {told}"),
+    ("to be changed: {detail}", "修正が必要です: {detail}"),
     ("its parts are in work; left: {parts} and {n} more", "部分が作業中です。残り: {parts} ほか {n} 件"),
     ("its parts are in work; left: {parts}", "部分が作業中です。残り: {parts}"),
     # what is not begun
@@ -68,12 +68,12 @@ _SENTENCES = (
     ("reopened {day}: nothing was done since", "{day} に再開され、その後の作業はありません"),
     ("its work {sha} was reverted by {by}", "作業 {sha} は {by} で取り消されました"),
     (
-        "{n} attempt, the last by {agent} ended {how}: {told}",
-        "{n} 回試行され、最後の {agent} は {how} で終わりました: {told}",
+        "{n} attempt, the last by {agent} ended {how}: {detail}",
+        "{n} 回試行され、最後の {agent} は {how} で終わりました: {detail}",
     ),
     (
-        "{n} attempts, the last by {agent} ended {how}: {told}",
-        "{n} 回試行され、最後の {agent} は {how} で終わりました: {told}",
+        "{n} attempts, the last by {agent} ended {how}: {detail}",
+        "{n} 回試行され、最後の {agent} は {how} で終わりました: {detail}",
     ),
     ("{n} attempt, the last by {agent} ended {how}", "{n} 回試行され、最後の {agent} は {how} で終わりました"),
     ("{n} attempts, the last by {agent} ended {how}", "{n} 回試行され、最後の {agent} は {how} で終わりました"),
@@ -110,7 +110,7 @@ _SENTENCES = (
         "not known: the clone is shallow: what was done before {day} is not seen",
         "不明: クローンが浅いため、{day} より前の作業が分かりません",
     ),
-    ("not known: {told}", "不明: {told}"),
+    ("not known: {detail}", "不明: {detail}"),
     ("{n} sessions work on it at once: {runs}", "{n} 個のセッションが同時に作業しています: {runs}"),
     (
         "it is closed, and pull request #{n} is open and not merged",
@@ -122,8 +122,8 @@ _SENTENCES = (
     ),
     ("it is closed, and {run} works on it", "閉じられていますが、{run} が作業しています"),
     (
-        "it was reopened, and nothing says whether that was before: {told}",
-        "再開されましたが、それが次より前か分かりません: {told}",
+        "it was reopened, and nothing says whether that was before: {detail}",
+        "再開されましたが、それが次より前か分かりません: {detail}",
     ),
     ("its task was given up, and its issue is open", "タスクは中止されましたが、Issue は開いています"),
     (
@@ -132,20 +132,20 @@ _SENTENCES = (
     ),
     ("its task is done, and no work of it is on the base", "タスクは完了していますが、作業がベースにありません"),
 )
-_NESTED = "told"
+_NESTED = "detail"
 """The place in a sentence that may hold another one."""
 
 
-def in_japanese(told: str) -> str:
+def in_japanese(detail: str) -> str:
     """The same in Japanese, as far as it is known."""
     for pattern, translation in _patterns():
-        match = pattern.fullmatch(told)
+        match = pattern.fullmatch(detail)
         if match is not None:
             values = match.groupdict()
             if _NESTED in values:
                 values[_NESTED] = in_japanese(values[_NESTED])
             return translation.format(**values)
-    return told
+    return detail
 
 
 @functools.cache

@@ -59,7 +59,7 @@ SENTENCES: dict[str, str] = {
     "`{command}` cannot be run: {tool} is not installed": (
         "`{command}` を実行できません: {tool} がインストールされていません"
     ),
-    "`{command}` cannot be run: {said}": "`{command}` を実行できません: {said}",
+    "`{command}` cannot be run: {output}": "`{command}` を実行できません: {output}",
     "`{command}` cannot be run": "`{command}` を実行できません",
     "`{command}` ran no test ({count} skipped): name the command that runs the tests: {hint}": (
         "`{command}` はテストを 1 件も実行していません({count} 件をスキップ)。"
@@ -189,7 +189,7 @@ SENTENCES: dict[str, str] = {
     ),
     # ── parts of a task ──────────────────────────────────────────────────────────────────────────────────────────────
     "a part of its task cannot go on": "タスクの部分の 1 つが先へ進めません",
-    "a part of its task has nobody": "タスクの部分の 1 つに担当者がいません",
+    "a subtask has no agent": "タスクの部分の 1 つに担当者がいません",
     "the parts of its task have ended": "タスクの部分がすべて終わりました",
     "something happened to a part of its task": "タスクの部分の 1 つに変化がありました",
     # ── plans and reviews ────────────────────────────────────────────────────────────────────────────────────────────
@@ -304,7 +304,7 @@ SENTENCES: dict[str, str] = {
     "{status}, and the body is no JSON that can be read": "{status} で、本文を JSON として読めません",
     "{status}, and there is nothing at {path}": "{status} で、{path} に何もありません",
     "{status}, wanted {wanted}": "{status}(期待値: {wanted})",
-    "{said} (exit code {code})": "{said}(終了コード {code})",
+    "{output} (exit code {code})": "{output}(終了コード {code})",
     "rejected: goals_not_met ({names})": "却下: goals_not_met({names})",
     "rejected: missing_artifacts ({names})": "却下: missing_artifacts({names})",
     "{own_first}; {own_rest}": "{own_first}; {own_rest}",

@@ -15,7 +15,7 @@ class ActionBlock(msgspec.Struct, frozen=True):
 
 
 def find_actions(text: str, settings: Actions) -> tuple[ActionBlock, ...]:
-    """Every block with the marker of the agent that names a type; what is not allowed is told apart."""
+    """Every block with the marker of the agent that names a type; what is not allowed is listed apart."""
     if not settings.enabled:
         return ()
     found = []

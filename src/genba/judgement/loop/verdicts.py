@@ -48,7 +48,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ParsedReply(msgspec.Struct, frozen=True, kw_only=True):
-    """What a reply said, as far as judgement is concerned."""
+    """What judgement needs of a reply."""
 
     text: str
     structured: dict[str, Any] | None
@@ -89,11 +89,11 @@ class Judge:
         self.fits = fits
         self.parts = walk(definition.completion)
 
-    def move(self, state: LoopState, heard: ParsedReply) -> StepTransition:
+    def move(self, state: LoopState, reply: ParsedReply) -> StepTransition:
         """The way on: the gate's, or for a step without a gate the one that its work suggests."""
-        if heard.move is not None:
-            return heard.move
-        forward = heard.structured is None or heard.claimed
+        if reply.move is not None:
+            return reply.move
+        forward = reply.structured is None or reply.claimed
         return ungated_move(state.step, self.definition.step(state.step), forward)
 
     def judges_by_work(self, state: LoopState) -> bool:
@@ -109,12 +109,12 @@ class Judge:
         has_checks = bool(self.definition.step(state.step).completion_conditions)
         return has_checks and any(isinstance(part, StepMachine) for part in self.parts)
 
-    def weigh(self, state: LoopState, heard: ParsedReply, issue_closed: bool) -> Weighing:
+    def weigh(self, state: LoopState, reply: ParsedReply, issue_closed: bool) -> Weighing:
         """What a reply amounts to before any check has run: where it leads, and which checks are due."""
-        move = self.move(state, heard)
-        supposed = self._snapshot(state, heard, move, None, issue_closed)
+        move = self.move(state, reply)
+        supposed = self._snapshot(state, reply, move, None, issue_closed)
         ready = judge_completion(self.definition.completion, supposed, self.handlers, self.fits).complete
-        gated = heard.move is not None or any(isinstance(part, StepMachine) for part in self.parts)
+        gated = reply.move is not None or any(isinstance(part, StepMachine) for part in self.parts)
         leaving = gated and move.intent in FORWARD_INTENTS
         observes = any(isinstance(part, CheckBudget | Custom) for part in self.parts)
         due: list[str] = []
@@ -127,44 +127,44 @@ class Judge:
     def judge(
         self,
         state: LoopState,
-        heard: ParsedReply,
+        reply: ParsedReply,
         weighing: Weighing,
         results: tuple[CheckResult, ...],
         facts: TreeFacts,
     ) -> Verdict:
-        """The verdict, with what the checks said."""
-        if heard.blocked:
-            return self._stop(state, Outcome.BLOCKED, heard.blocked)
+        """The verdict, with the results of the checks."""
+        if reply.blocked:
+            return self._stop(state, Outcome.BLOCKED, reply.blocked)
         move = weighing.move
         passed = {result.name: result.passed or self.skips(state.step, result.name) for result in results}
         failed = next((result for result in results if not passed[result.name]), None)
-        if failed is not None and weighing.gating and self._passes_on(state, heard, failed):
-            return Verdict(kind=VerdictKind.CONTINUE, reason=_said(failed), step=move.target or state.step)
+        if failed is not None and weighing.gating and self._passes_on(state, reply, failed):
+            return Verdict(kind=VerdictKind.CONTINUE, reason=_summary(failed), step=move.target or state.step)
         if failed is not None and weighing.gating:
-            return self.failed(state, heard.claim.text if heard.claimed else "", failed, facts, heard.denied)
+            return self.failed(state, reply.claim.text if reply.claimed else "", failed, facts, reply.denied)
         finding = judge_completion(
             self.definition.completion,
-            self._snapshot(state, heard, move, passed, weighing.issue_closed),
+            self._snapshot(state, reply, move, passed, weighing.issue_closed),
             self.handlers,
             self.fits,
         )
         if finding.complete:
             return Verdict(kind=VerdictKind.COMPLETE, reason=finding.reason, step=state.step, outcome=Outcome.COMPLETED)
         if move.intent == "escalate" and move.ends:
-            why = explanation(heard.structured or {})
+            why = explanation(reply.structured or {})
             return self._stop(state, Outcome.BLOCKED, why or "the agent escalated to a human")
         target = state.step if move.target is None else move.target
-        if heard.unfit:
-            return self._unfit(state, heard.unfit, target, facts)
+        if reply.unfit:
+            return self._unfit(state, reply.unfit, target, facts)
         return Verdict(kind=VerdictKind.CONTINUE, reason=finding.reason, step=target)
 
-    def _passes_on(self, state: LoopState, heard: ParsedReply, failed: CheckResult) -> bool:
+    def _passes_on(self, state: LoopState, reply: ParsedReply, failed: CheckResult) -> bool:
         """Whether a step is left without words while the work is not done: its own checks hold, and a step follows."""
         step = self.definition.step(state.step)
-        silent = heard.structured is None and heard.move is None
+        silent = reply.structured is None and reply.move is None
         gated = step.structured_gate is not None or state.step in self.definition.schemas
         own = [condition.validator for condition in step.completion_conditions]
-        target = self.move(state, heard).target
+        target = self.move(state, reply).target
         return silent and gated and failed.name not in own and target not in (None, state.step)
 
     def final_checks(self, step_id: str) -> tuple[str, ...]:
@@ -201,7 +201,7 @@ class Judge:
     def _snapshot(
         self,
         state: LoopState,
-        heard: ParsedReply,
+        reply: ParsedReply,
         move: StepTransition,
         passed: dict[str, bool] | None,
         issue_closed: bool,
@@ -209,9 +209,9 @@ class Judge:
         return Snapshot(
             iterations=state.iterations + 1,
             checks=state.checks + self.counts_as_check(state.step),
-            text=heard.text,
-            structured=heard.structured,
-            claimed=heard.claimed,
+            text=reply.text,
+            structured=reply.structured,
+            claimed=reply.claimed,
             flow_ended=move.ends and move.intent in FORWARD_INTENTS,
             issue_closed=issue_closed,
             passed=passed,
@@ -225,7 +225,7 @@ class Judge:
         An instance that did nothing because it was not allowed to would do nothing again.
         """
         on_failure = self.definition.step(state.step).on_failure
-        output = _said(failed)
+        output = _summary(failed)
         if denied and not facts.commits and not facts.dirty:
             tools = ", ".join(dict.fromkeys(denied))
             return self._stop(
@@ -257,7 +257,7 @@ class Judge:
         return Verdict(kind=VerdictKind.RETRY, reason=output, step=state.step, gap=gap, failure=failure)
 
     def _pattern(self, failed: CheckResult) -> str | None:
-        """The failure pattern: the check's own, else the first whose expression fits what the check said."""
+        """The failure pattern: the check's own, else the first whose expression fits the output of the check."""
         check = self.definition.find_check(failed.name)
         if check is not None and check.failure_pattern is not None:
             return check.failure_pattern
@@ -272,5 +272,5 @@ class Judge:
         return Verdict(kind=VerdictKind.STOP, reason=reason, step=state.step, outcome=outcome)
 
 
-def _said(failed: CheckResult) -> str:
+def _summary(failed: CheckResult) -> str:
     return f"{failed.name}: {failed.detail}"

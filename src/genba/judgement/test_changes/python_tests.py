@@ -163,7 +163,7 @@ def _moved(pair: _Pair, test: TestFunction, place: _Pair, found: TestFunction, p
 
 
 def _same_top(old: str, new: str) -> bool:
-    """A folder that nobody looks into is no new home."""
+    """A folder that no runner reads is no new place."""
     first = new.partition("/")[0]
     return old.partition("/")[0] == first or first in TEST_FOLDERS or ("/" not in old and "/" not in new)
 

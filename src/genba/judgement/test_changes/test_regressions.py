@@ -1,4 +1,4 @@
-"""What a branch takes from the tests of its base, and how it is told."""
+"""What a branch takes from the tests of its base, and how it is described."""
 
 from collections.abc import Iterable
 
@@ -20,7 +20,7 @@ class Loss(msgspec.Struct, frozen=True):
         return f"{self.verb} {shown(self.what)}"
 
 
-def told(losses: Iterable[Loss]) -> str:
+def described(losses: Iterable[Loss]) -> str:
     """In one line: `removes test_empty, skips test_title (tests/test_titles.py)`."""
     found = list(dict.fromkeys(losses))
     parts = []

@@ -1,7 +1,7 @@
 """Tests of languages that Genba does not parse, by the words that they are written with.
 
 The law: lines count without comments, indentation and the comma at their end. A test is a line that begins one; what
-cannot be told for sure is taken as a real test.
+is not certain is taken as a real test.
 """
 
 import re
@@ -202,7 +202,7 @@ def _of_file(change: TextChange, missing: Counter[str]) -> list[Loss]:
     skips = Counter(_SKIP.findall(bare(path, new))) - Counter(_SKIP.findall(bare(path, old)))
     if skips:
         return [Loss("skips", _newly_skipped(path, old, new) or next(iter(skips)).strip(" ([\"'`"), path)]
-    if gone and not _only_laid_out_anew(path, old, new):
+    if gone and not _only_reformatted(path, old, new):
         names = {case.name for case in cases_of(path, new)}
         lost = [case.name for case in cases_of(path, old) if case.name not in names]
         verb = "removes" if lost else "changes"
@@ -259,7 +259,7 @@ def _quoted(line: str) -> str:
     return f'"{line[:_WIDTH]}{"…" if len(line) > _WIDTH else ""}"'
 
 
-def _only_laid_out_anew(path: str, old: str, new: str) -> bool:
+def _only_reformatted(path: str, old: str, new: str) -> bool:
     """Whether each test, and what comes before the first, is still there but for blanks, commas and quotes."""
     pattern = _BY_ENDING.get(ending(path))
     if pattern is None:

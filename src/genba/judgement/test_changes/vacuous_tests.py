@@ -1,6 +1,6 @@
 """Python tests that can never fail, and code that keeps tests from being run.
 
-The law: what cannot be told for sure is taken as a real test; must_fail_on_base looks closer.
+The law: what is not certain is taken as a real test; must_fail_on_base looks closer.
 """
 
 import ast

@@ -15,7 +15,7 @@ from genba.judgement.test_changes.makefiles import differing_targets
 from genba.judgement.test_changes.python_source import read_python
 from genba.judgement.test_changes.python_tests import PythonChange, python_losses
 from genba.judgement.test_changes.test_bypass import changes_runners, ends_by_import
-from genba.judgement.test_changes.test_regressions import Loss, told
+from genba.judgement.test_changes.test_regressions import Loss, described
 from genba.judgement.test_changes.text_tests import TextChange, cases_of, text_losses
 from genba.judgement.verification.links import LINK, REPOSITORY, colliding_names, strange_name, way_out
 from genba.judgement.verification.paths import (
@@ -198,7 +198,7 @@ def judge_tests_kept(
     if not losses:
         return _passed("tests_kept")
     lines = [f"{shown(loss.path)}: {loss}" for loss in losses]
-    return _failed("tests_kept", told(losses), lines, [loss.path for loss in losses])
+    return _failed("tests_kept", described(losses), lines, [loss.path for loss in losses])
 
 
 def _unread_loss(change: FileChange) -> list[Loss]:
@@ -235,7 +235,7 @@ def _inline_losses(facts: BranchFacts, blobs: Mapping[str, str], may_change: tup
 
 
 def _code_losses(facts: BranchFacts, blobs: Mapping[str, str], may_change: tuple[str, ...]) -> list[Loss]:
-    """Code that ends whoever imports it, or changes what runs the tests, takes all tests with it."""
+    """Code that ends its importer, or changes what runs the tests, disables all tests."""
     losses = []
     for change in facts.changes:
         if not change.path.endswith(".py") or is_test(change.path) or matches_any(change.path, may_change):

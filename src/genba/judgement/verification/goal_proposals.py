@@ -1,4 +1,4 @@
-"""What done could mean in a project that has not said so yet: the commands that its own files name.
+"""Goals for a project without settings: the commands that its own files name.
 
 What `Detected` finds is found again whenever a goal is checked, so its command need not be written down. What only
 this module knows is proposed with its command.
@@ -49,7 +49,7 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def languages(names: Iterable[str]) -> tuple[str, ...]:
-    """What a project is written in, by the files at its top; `make` only where nothing else is told."""
+    """What a project is written in, by the files at its top; `make` only where nothing else is found."""
     there = set(names)
     found = tuple(language for language, files in _LANGUAGES.items() if there & set(files))
     named = tuple(language for language in found if language != "make")

@@ -133,10 +133,10 @@ def _counts(change: FileChange, pattern: str, blobs: Mapping[str, str]) -> bool:
     old, new = old_text(change, blobs), new_text(change, blobs)
     if change.status == "A" and new is not None:
         return bool(new.strip()) or not is_glob(pattern)
-    return old is None or new is None or _said(old) != _said(new)
+    return old is None or new is None or _words(old) != _words(new)
 
 
-def _said(text: str) -> list[str]:
+def _words(text: str) -> list[str]:
     return [line.rstrip() for line in text.splitlines() if line.strip()]
 
 

@@ -395,7 +395,7 @@ PROTECTED: tuple[str, ...] = (
     *_HOOKS,
     *_HIJACKERS,
 )
-"""What judges the work, wherever nobody names something else.
+"""What judges the work, where the settings name nothing else.
 
 - Files that mix judging with ordinary things (`pyproject.toml`, `package.json`, `setup.cfg`, `Cargo.toml`,
   `tsconfig.json`, `.gitattributes`, makefiles) are not here: of those, only the judging parts are protected.

@@ -1,6 +1,6 @@
 """Reviews: the verdict of a reviewer agent, read into a value, or everything that is wrong with it.
 
-A verdict is one only when it says what it means: whoever wants changes names at least one, and whoever approves has
+A verdict is one only when it says what it means: a request for changes names at least one, and an approval has
 found nothing that stands in the way.
 """
 
@@ -29,7 +29,7 @@ CHECK = "review"
 _SAME_VERDICT = {"changes_requested": "changes", "request_changes": "changes", "approved": "approve"}
 _SAME_KEYS = {"file": "path", "what": "text"}
 _FINDINGS, _TEXT, _PATH, _SUMMARY = 50, 4_000, 500, 8_000
-_TOLD, _LINE = 40, 600
+_SHOWN, _LINE = 40, 600
 
 
 class Severity(StrEnum):
@@ -137,12 +137,12 @@ def findings_gap(
     rounds: int = 3,
     language: str = "en",
 ) -> Feedback:
-    """What the author is told of a review that wants changes. What the reviewer wrote stands apart from our words."""
+    """The message to the author of a review that requests changes. The reviewer's text is marked as such."""
     who = say(language, "the_reviewer", name=_flat(reviewer)[:60]) if reviewer else say(language, "a_reviewer")
     on = say(language, "on_commit", commit=commit[:7]) if commit else ""
-    lines = [_flat(found) for found in findings[:_TOLD]] or [say(language, "findings_none")]
-    if len(findings) > _TOLD:
-        lines.append(say(language, "more", count=len(findings) - _TOLD))
+    lines = [_flat(found) for found in findings[:_SHOWN]] or [say(language, "findings_none")]
+    if len(findings) > _SHOWN:
+        lines.append(say(language, "more", count=len(findings) - _SHOWN))
     return Feedback(
         check=CHECK,
         detail=say(language, "findings", who=who, on=on),
@@ -174,7 +174,7 @@ def verdict_check(raw: Mapping[str, Any] | None, language: str = "en") -> CheckR
 
 
 def verdict_gap(problems: Sequence[Problem], round: int = 1, rounds: int = ROUNDS) -> Feedback:  # noqa: A002  (see above)
-    """What the reviewer is told of a verdict that cannot be used."""
+    """The message to the reviewer about a verdict that cannot be used."""
     failed = _failed(problems)
     return Feedback(
         check=CHECK,
@@ -187,7 +187,7 @@ def verdict_gap(problems: Sequence[Problem], round: int = 1, rounds: int = ROUND
 
 
 def _failed(problems: Sequence[Problem], language: str = "en") -> CheckResult:
-    lines = [problem_in(language, problem) for problem in problems[:_TOLD]]
+    lines = [problem_in(language, problem) for problem in problems[:_SHOWN]]
     return CheckResult(
         CHECK, CheckStatus.FAILED, "the verdict cannot be used. Give the whole verdict again.", "\n".join(lines)
     )

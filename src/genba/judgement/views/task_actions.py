@@ -1,4 +1,4 @@
-"""What a person can do with a task as it stands. Pure: a task and what is known of it in, deeds out."""
+"""What a person can do with a task as it stands. Pure: a task and what is known of it in, actions out."""
 
 import msgspec
 
@@ -38,10 +38,10 @@ def ways_of(kind: EscalationKind) -> tuple[str, ...]:
     return _WAYS[kind]
 
 
-def task_deeds(task: Task, known: TaskFacts) -> tuple[TaskAction, ...]:
+def task_actions(task: Task, known: TaskFacts) -> tuple[TaskAction, ...]:
     """In the order in which they are offered."""
     stopped = any(each.kind is EscalationKind.STOPPED for each in known.asked)
-    deeds = {
+    actions = {
         TaskAction.RUN: _can_run(task, known),
         TaskAction.STOP: known.alive and not stopped,
         TaskAction.APPROVE: task.status is TaskStatus.REVIEW
@@ -55,7 +55,7 @@ def task_deeds(task: Task, known: TaskFacts) -> tuple[TaskAction, ...]:
         TaskAction.REOPEN: task.status.ended,
         TaskAction.CANCEL: not task.status.ended,
     }
-    return tuple(deed for deed, is_there in deeds.items() if is_there)
+    return tuple(action for action, is_there in actions.items() if is_there)
 
 
 def _can_run(task: Task, known: TaskFacts) -> bool:

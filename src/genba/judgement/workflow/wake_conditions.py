@@ -8,7 +8,7 @@ from genba.judgement.workflow.next_action import decide
 
 _TOLD = {
     ActionKind.HANDLE_BLOCKED: "a part of its task cannot go on",
-    ActionKind.DELEGATE: "a part of its task has nobody",
+    ActionKind.DELEGATE: "a subtask has no agent",
     ActionKind.REPORT_COMPLETION: "the parts of its task have ended",
 }
 PARTS = "its parts"

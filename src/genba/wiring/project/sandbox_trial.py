@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from genba.connections.removal import removed_afterwards
-from genba.definitions.project.sandbox_section import LimitsOfWalls
+from genba.definitions.project.sandbox_section import LimitsSection
 from genba.domain.errors import GenbaError
 from genba.domain.ports import Sandbox
 from genba.domain.processes import Command, Ending, Exit
@@ -86,7 +86,7 @@ def _spec(place: Path, readable: tuple[str, ...], image: str, overlay: bool) -> 
         (place / name).mkdir(mode=0o700)
     (place / "beside").write_text("secret\n", "utf-8")
     layers = Overlay(lower=str(place / "lower"), upper=str(place / "upper"), work=str(place / "work"))
-    limits = LimitsOfWalls()
+    limits = LimitsSection()
     spec = SandboxSpec(
         run=place.name,
         folder=str(place / "sandbox"),

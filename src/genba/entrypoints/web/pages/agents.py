@@ -11,12 +11,12 @@ from genba.entrypoints.web.site import Site
 
 def routes(site: Site) -> list[Route]:
     async def agents(request: Request) -> Response:
-        picture = await site.look(site.lookout.agents)
+        picture = await site.look(site.queries.agents)
         return await site.page(request, "agents.html", "agents", picture=picture)
 
     async def agent(request: Request) -> Response:
         name: str = request.path_params["name"]
-        picture = await site.look(lambda: site.lookout.agent(name))
+        picture = await site.look(lambda: site.queries.agent(name))
         values = {each.path: _text(each.value) for each in picture.settings}
         return await site.page(request, "agent.html", "agents", picture=picture, flow=flow(picture), values=values)
 

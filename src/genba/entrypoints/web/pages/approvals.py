@@ -11,7 +11,7 @@ from genba.judgement.scheduling.plans import goal_line
 
 
 def routes(site: Site) -> list[Route]:
-    window = ApprovalsWindow(site.lookout)
+    window = ApprovalsWindow(site.queries)
 
     async def approvals(request: Request) -> Response:
         picture = await site.look(window.picture)

@@ -15,16 +15,16 @@ from genba.entrypoints.web.site import Site
 
 _LONGEST_TEXT = 200
 _MOST = 2000
-"""So many cards of one column are drawn at once, however far somebody has unfolded it."""
+"""Cards of one column that are drawn at once, however far it is unfolded."""
 
 
 def routes(site: Site) -> list[Route]:
     async def board(request: Request) -> Response:
         text = request.query_params.get("text", "")[:_LONGEST_TEXT]
-        # What somebody has unfolded is drawn anew as far as they see it.
+        # An unfolded column is drawn again as far as it is visible.
         asked = {each: _number(request.query_params.get(f"show-{each}", "0")) for each in TaskStatus}
         reach = {each: min(number, _MOST) for each, number in asked.items() if number > SHOWN}
-        picture = await site.look(lambda: site.lookout.board(text, reach))
+        picture = await site.look(lambda: site.queries.board(text, reach))
         return await site.page(request, "board.html", "board", picture=picture, text=text, shown=SHOWN, reach=reach)
 
     async def more(request: Request) -> Response:
@@ -35,7 +35,7 @@ def routes(site: Site) -> list[Route]:
         text = request.query_params.get("text", "")[:_LONGEST_TEXT]
         skip = _number(request.query_params.get("skip", "0"))
         wanted = ColumnQuery(status=TaskStatus(word), text=text, limit=SHOWN, skip=skip)
-        column = await site.look(lambda: site.lookout.column(wanted))
+        column = await site.look(lambda: site.queries.column(wanted))
         return await site.fragment(
             request, "board.html", "cards", column=column, text=text, skip=skip + SHOWN, full=SHOWN
         )

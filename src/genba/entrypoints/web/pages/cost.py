@@ -8,14 +8,14 @@ from genba.domain.views.cost import BudgetKind
 from genba.entrypoints.web.site import Site
 
 _DAYS = (7, 30, 90)
-_SAID = {BudgetKind.DAY: "the project, today", BudgetKind.PROJECT: "the project, over all time"}
+_NAMES = {BudgetKind.DAY: "the project, today", BudgetKind.PROJECT: "the project, over all time"}
 
 
 def routes(site: Site) -> list[Route]:
     async def cost(request: Request) -> Response:
         asked = request.query_params.get("days", "")
         days = int(asked) if asked in {str(each) for each in _DAYS} else 30
-        picture = await site.look(lambda: site.lookout.cost(days))
-        return await site.page(request, "cost.html", "cost", picture=picture, days=days, choices=_DAYS, said=_SAID)
+        picture = await site.look(lambda: site.queries.cost(days))
+        return await site.page(request, "cost.html", "cost", picture=picture, days=days, choices=_DAYS, names=_NAMES)
 
     return [Route("/cost", endpoint=cost, methods=["GET"])]

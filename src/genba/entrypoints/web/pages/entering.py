@@ -41,7 +41,7 @@ def routes(site: Site) -> list[Route]:
         run = request.query_params.get("run", "")
         if not run:
             return stream(request, site.hub)
-        path = await site.look(lambda: site.lookout.context.find_journal(run))
+        path = await site.look(lambda: site.queries.context.find_journal(run))
 
         def size() -> int:
             return path.stat().st_size if path.exists() else 0

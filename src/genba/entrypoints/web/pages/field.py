@@ -12,7 +12,7 @@ _HEALTH = {
     "blockers_visible": ("Every blocker is visible", "Some blockers are not visible"),
     "startable": ("There is work to start", "There is nothing to start"),
 }
-"""What is said of each condition where it holds, and where it does not."""
+"""The text of each condition where it holds, and where it does not."""
 
 
 def routes(site: Site) -> list[Route]:

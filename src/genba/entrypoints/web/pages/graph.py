@@ -29,7 +29,7 @@ class _Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 def routes(site: Site) -> list[Route]:
     async def look(asked: _Asked) -> GraphView:
-        return await site.look(lambda: site.lookout.graph(ended_too=asked.all, around=asked.around, depth=asked.depth))
+        return await site.look(lambda: site.queries.graph(ended_too=asked.all, around=asked.around, depth=asked.depth))
 
     async def graph(request: Request) -> Response:
         asked = _asked(request)

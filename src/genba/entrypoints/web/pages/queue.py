@@ -1,4 +1,4 @@
-"""The merge queue: who is next on each target, what the gate said, what came back and why, and what has landed."""
+"""The merge queue: the next entry of each target, its goals, what came back and why, and what has landed."""
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -9,7 +9,7 @@ from genba.entrypoints.web.site import Site
 
 def routes(site: Site) -> list[Route]:
     async def queue(request: Request) -> Response:
-        picture = await site.look(site.lookout.queue)
+        picture = await site.look(site.queries.queue)
         return await site.page(request, "queue.html", "queue", picture=picture)
 
     return [Route("/queue", endpoint=queue, methods=["GET"])]

@@ -20,12 +20,12 @@ _LONGEST_PLACE = 15
 
 
 def routes(site: Site) -> list[Route]:
-    window = SessionWindow(site.lookout)
+    window = SessionWindow(site.queries)
 
     async def session(request: Request) -> Response:
         run = request.path_params["run"]
         picture = await site.look(lambda: window.picture(run))
-        # What is drawn anew needs no log: the browser has it already, and asks for what follows.
+        # What is drawn again needs no log: the browser has it already, and asks for what follows.
         fresh = not request.headers.get("genba-live")
         log = await site.look(lambda: window.last(run, lines=_FIRST)) if fresh else None
         shown = _place(request.query_params.get("iterations")) or _SHOWN
@@ -48,10 +48,10 @@ def routes(site: Site) -> list[Route]:
         response.headers["genba-log-more"] = "1" if page.more else "0"
         return response
 
-    async def said(request: Request) -> Response:
+    async def text(request: Request) -> Response:
         run, at = request.path_params["run"], _place(request.query_params.get("at")) or 0
-        found = await site.look(lambda: window.said(run, at))
-        return await site.fragment(request, "session_pieces.html", "said", said=found)
+        found = await site.look(lambda: window.text(run, at))
+        return await site.fragment(request, "session_pieces.html", "text", entry=found)
 
     async def suspend(request: Request, given: Mapping[str, str]) -> ActionResult:
         run = request.path_params["run"]
@@ -65,7 +65,7 @@ def routes(site: Site) -> list[Route]:
     return [
         Route("/sessions/{run}", endpoint=session, methods=["GET"]),
         Route("/sessions/{run}/log", endpoint=log, methods=["GET"]),
-        Route("/sessions/{run}/said", endpoint=said, methods=["GET"]),
+        Route("/sessions/{run}/text", endpoint=text, methods=["GET"]),
         Route("/sessions/{run}/stop", endpoint=stop, methods=["POST"]),
     ]
 

@@ -25,7 +25,7 @@ _Work = Callable[[int, Mapping[str, str]], Awaitable[ActionResult]]
 
 
 def routes(site: Site) -> list[Route]:
-    window = TaskWindow(site.lookout)
+    window = TaskWindow(site.queries)
 
     async def task(request: Request) -> Response:
         number = number_in(request)
@@ -67,7 +67,8 @@ def routes(site: Site) -> list[Route]:
 
     address = "/tasks/{number}"
     posts = [
-        Route(f"{address}/{name}", endpoint=_deed(site, work), methods=["POST"]) for name, work in _deeds(site).items()
+        Route(f"{address}/{name}", endpoint=_action(site, work), methods=["POST"])
+        for name, work in _actions(site).items()
     ]
     return [
         Route(address, endpoint=task, methods=["GET"]),
@@ -79,7 +80,7 @@ def routes(site: Site) -> list[Route]:
     ]
 
 
-def _deeds(site: Site) -> dict[str, _Work]:
+def _actions(site: Site) -> dict[str, _Work]:
     """What the buttons of a task do, by the last word of their addresses."""
     decisions = site.decisions
 
@@ -90,7 +91,7 @@ def _deeds(site: Site) -> dict[str, _Work]:
 
     living = tuple(status for status in TaskStatus if not status.ended)
     return {
-        "run": lambda number, given: start_run(site.lookout.context, _text(given, "agent"), number),
+        "run": lambda number, given: start_run(site.queries.context, _text(given, "agent"), number),
         "stop": lambda number, given: stop_task(decisions, number, _text(given, "reason")),
         "pause": lambda number, _: site.do(lambda: decisions.pause(number)),
         "resume": lambda number, _: site.do(lambda: decisions.resume(number)),
@@ -108,7 +109,7 @@ def _deeds(site: Site) -> dict[str, _Work]:
     }
 
 
-def _deed(site: Site, work: _Work) -> Callable[[Request], Awaitable[Response]]:
+def _action(site: Site, work: _Work) -> Callable[[Request], Awaitable[Response]]:
     """Do it, and lead back to the task where there is no script."""
 
     async def answer(request: Request) -> Response:

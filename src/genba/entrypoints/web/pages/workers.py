@@ -16,7 +16,7 @@ def routes(site: Site) -> list[Route]:
         reach = request.query_params.get("reach", "")
         reach = reach if reach in REACHES else "24h"
         by = "agent" if request.query_params.get("by") == "agent" else "worker"
-        picture = await site.look(lambda: site.lookout.workers(reach, by))
+        picture = await site.look(lambda: site.queries.workers(reach, by))
         line = picture.timeline
         everything = (stretch for lane in line.lanes for stretch in lane.stretches)
         listed = sorted(everything, key=lambda each: (each.began, each.run), reverse=True)[:_LISTED]

@@ -1,4 +1,4 @@
-// The board: columns that somebody has unfolded stay unfolded when the board is drawn anew.
+// The board: columns stay unfolded when the board is drawn again.
 "use strict";
 (() => {
   const unfolded = new Set();
@@ -9,7 +9,7 @@
     if (cards) unfolded.add(cards.dataset.status);
     const live = event.detail.target;
     if (live.id !== "live" || [...unfolded].every((status) => asked.get(status) === count(status))) return;
-    // It was asked for before somebody unfolded a column, and would fold it again.
+    // It was asked for before a column was unfolded, and would fold it again.
     event.detail.shouldSwap = false;
     setTimeout(() => {
       live.dataset.digest = "";

@@ -4,20 +4,20 @@
   const $ = (id) => document.getElementById(id);
 
   // ── the line to the server ──────────────────────────────────────────────────────────────────────────────────────
-  const line = (state, said) => {
+  const line = (state, text) => {
     const shown = $("line");
     if (!shown) return;
     shown.dataset.state = state;
-    shown.querySelector(".said").textContent = said;
+    shown.querySelector(".text").textContent = text;
   };
   document.body.addEventListener("htmx:sseOpen", () => line("live", "live"));
   document.body.addEventListener("htmx:sseError", () => line("lost", "reconnecting"));
   document.body.addEventListener("htmx:sseClose", () => line("lost", "not connected"));
 
-  // A browser opens few lines to one server at a time. A page that nobody sees gives its own back, so that ten of them
+  // A browser opens few lines to one server at a time. A hidden page closes its own, so that ten of them
   // can be kept open; when it is seen again the first word of the server tells it to look.
   if (typeof htmx !== "undefined") htmx.createEventSource = (url) => {
-    const heard = [];
+    const listeners = [];
     let source = null;
     const made = { onopen: null, onerror: null };
     const shut = () => { source?.close(); source = null; };
@@ -28,16 +28,16 @@
         if (source?.readyState === EventSource.CLOSED) document.removeEventListener("visibilitychange", seen);
         made.onerror?.(event);
       };
-      for (const [name, tell] of heard) source.addEventListener(name, tell);
+      for (const [name, tell] of listeners) source.addEventListener(name, tell);
     };
     const seen = () => {
       if (document.hidden) shut();
       else if (!source) open();
     };
     Object.defineProperty(made, "readyState", { get: () => (source ? source.readyState : EventSource.CONNECTING) });
-    made.addEventListener = (name, tell) => { heard.push([name, tell]); source?.addEventListener(name, tell); };
+    made.addEventListener = (name, tell) => { listeners.push([name, tell]); source?.addEventListener(name, tell); };
     made.removeEventListener = (name, tell) => {
-      heard.splice(0, heard.length, ...heard.filter((each) => each[0] !== name || each[1] !== tell));
+      listeners.splice(0, listeners.length, ...listeners.filter((each) => each[0] !== name || each[1] !== tell));
       source?.removeEventListener(name, tell);
     };
     made.close = () => { document.removeEventListener("visibilitychange", seen); shut(); };
@@ -64,32 +64,32 @@
   });
 
   // ── what a button has done ──────────────────────────────────────────────────────────────────────────────────────
-  const tell = (kind, told) => {
-    const said = document.createElement("div");
-    said.className = `said-now ${kind}`;
+  const show = (kind, message) => {
+    const box = document.createElement("div");
+    box.className = `message ${kind}`;
     const sentence = document.createElement("p");
-    sentence.textContent = told.sentence;
-    said.append(sentence);
-    for (const more of [told.unchanged, told.hint && `next: ${told.hint}`]) {
+    sentence.textContent = message.sentence;
+    box.append(sentence);
+    for (const more of [message.unchanged, message.hint && `next: ${message.hint}`]) {
       if (!more) continue;
       const next = document.createElement("p");
       next.className = "hint";
       next.textContent = more;
-      said.append(next);
+      box.append(next);
     }
     const close = document.createElement("button");
     close.type = "button";
     close.className = "plain";
     close.textContent = "close";
-    close.addEventListener("click", () => said.remove());
-    said.append(close);
-    $("told").replaceChildren(said);
-    if (kind === "told") setTimeout(() => said.remove(), 8000);
+    close.addEventListener("click", () => box.remove());
+    box.append(close);
+    $("messages").replaceChildren(box);
+    if (kind === "message") setTimeout(() => box.remove(), 8000);
   };
-  document.body.addEventListener("told", (event) => tell("told", event.detail));
-  document.body.addEventListener("refused", (event) => tell("refused", event.detail));
-  document.body.addEventListener("htmx:sendError", () => tell("refused", { sentence: "The server does not answer.", hint: "genba serve" }));
-  // The page may be drawn anew while a form is under way: its button stays as it is, unless it has become another one.
+  document.body.addEventListener("message", (event) => show("message", event.detail));
+  document.body.addEventListener("refused", (event) => show("refused", event.detail));
+  document.body.addEventListener("htmx:sendError", () => show("refused", { sentence: "The server does not answer.", hint: "genba serve" }));
+  // The page may be drawn again while a form is under way: its button stays as it is, unless it has become another one.
   const underWay = new Map();
   const hold = (form, held) => {
     const button = form.querySelector("button[type=submit]");

@@ -59,7 +59,7 @@
   ];
 
   let cy = null;
-  const told = new Set();
+  const moved = new Set();
   const renew = (picture) => {
     const fresh = elements(picture);
     const wanted = new Set(fresh.map((each) => each.data.id));
@@ -71,8 +71,8 @@
         else {
           for (const name of ["alive", "needs"]) if (each.data[name] === undefined) there.removeData(name);
           there.data(each.data);
-          // Whoever has moved a task has a reason to: only what nobody has touched follows the server.
-          if (each.group === "nodes" && !told.has(each.data.id)) there.position(each.position);
+          // A task that the user moved stays; the others follow the server.
+          if (each.group === "nodes" && !moved.has(each.data.id)) there.position(each.position);
         }
       }
     });
@@ -86,7 +86,7 @@
     cy.on("tap", "node", (event) => location.assign(`/tasks/${event.target.data("number")}`));
     cy.on("mouseover", "node", (event) => { note(`${event.target.data("label")}: ${event.target.data("why") || event.target.data("status")}`); event.target.addClass("near"); frame.classList.add("pointing"); });
     cy.on("mouseout", "node", (event) => { note(""); event.target.removeClass("near"); });
-    cy.on("dragfree", "node", (event) => told.add(event.target.id()));
+    cy.on("dragfree", "node", (event) => moved.add(event.target.id()));
     window.genbaGraph = cy;
     frame.dataset.drawn = String(picture.nodes.length);
   };

@@ -1,4 +1,4 @@
-// What somebody has opened or is writing in stays as it is while the rest of a page is drawn anew.
+// Opened sections and fields in use stay as they are while the rest of the page is drawn again.
 "use strict";
 (() => {
   if (typeof Idiomorph === "undefined") return;

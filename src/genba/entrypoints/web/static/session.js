@@ -1,4 +1,4 @@
-// The log of a run: it follows the end while somebody looks at the end, and never holds more than a browser can bear.
+// The log of a run: it follows the end while the end is in view, and holds a bounded number of lines.
 "use strict";
 (() => {
   const MOST = 5000;

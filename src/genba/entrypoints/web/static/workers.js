@@ -1,13 +1,13 @@
-// The bars of the timeline: what one means is told below it, by pointing at it or by the arrow keys.
+// The bars of the timeline: the text below explains the one that is pointed at or focused.
 "use strict";
 (() => {
-  const told = "Point at a bar, or focus one and use the arrow keys. Times are UTC.";
+  const hint = "Point at a bar, or focus one and use the arrow keys. Times are UTC.";
   const bars = () => [...document.querySelectorAll("#gantt .bar")];
   const say = (bar) => {
-    const said = document.getElementById("said-bar");
-    if (said) said.textContent = bar ? bar.querySelector("title").textContent : told;
+    const line = document.getElementById("bar-text");
+    if (line) line.textContent = bar ? bar.querySelector("title").textContent : hint;
   };
-  // One bar is reached by the tab key, so that a thousand of them are in nobody's way.
+  // One bar is reached by the tab key, so that a thousand of them are one stop.
   const choose = (chosen) => bars().forEach((bar) => bar.setAttribute("tabindex", bar === chosen ? "0" : "-1"));
   const settle = () => {
     const all = bars();

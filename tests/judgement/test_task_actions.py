@@ -6,7 +6,7 @@ from genba.domain.fleet.records import Escalation, EscalationKind
 from genba.domain.tasks.task import Actor, ActorKind, Task, TaskEvent, TaskStatus
 from genba.domain.views.task import TaskAction
 from genba.judgement.views.event_text import event_sentence
-from genba.judgement.views.task_actions import TaskFacts, task_deeds, ways_of
+from genba.judgement.views.task_actions import TaskFacts, task_actions, ways_of
 
 RUN, STOP, PAUSE, RESUME = TaskAction.RUN, TaskAction.STOP, TaskAction.PAUSE, TaskAction.RESUME
 APPROVE, UNBLOCK, REOPEN, CANCEL = TaskAction.APPROVE, TaskAction.UNBLOCK, TaskAction.REOPEN, TaskAction.CANCEL
@@ -15,7 +15,7 @@ ASKED = Escalation(task=1, kind=EscalationKind.QUESTION, question="")
 
 
 @pytest.mark.parametrize(
-    ("status", "known", "deeds"),
+    ("status", "known", "actions"),
     [
         (TaskStatus.OPEN, TaskFacts(ready=True), {RUN, PAUSE, CANCEL}),
         (TaskStatus.OPEN, TaskFacts(), {PAUSE, CANCEL}),
@@ -33,14 +33,14 @@ ASKED = Escalation(task=1, kind=EscalationKind.QUESTION, question="")
         (TaskStatus.CANCELLED, TaskFacts(held=True), {REOPEN}),
     ],
 )
-def test_what_is_offered_fits_how_a_task_stands(status: TaskStatus, known: TaskFacts, deeds: set[TaskAction]) -> None:
+def test_what_is_offered_fits_how_a_task_stands(status: TaskStatus, known: TaskFacts, actions: set[TaskAction]) -> None:
     task = Task(id=1, number=1, title="Make tea", status=status, requires_review=True)
-    assert set(task_deeds(task, known)) == deeds
+    assert set(task_actions(task, known)) == actions
 
 
 def test_steps_of_a_plan_and_reviews_are_not_started_by_hand() -> None:
     for task in (Task(id=1, number=1, title="x", in_plan=True), Task(id=1, number=1, title="x", review_of=2)):
-        assert RUN not in task_deeds(task, TaskFacts(ready=True))
+        assert RUN not in task_actions(task, TaskFacts(ready=True))
 
 
 @pytest.mark.parametrize("kind", list(EscalationKind))
