@@ -1,8 +1,8 @@
 """Check locked packages for known vulnerabilities: `make audit`, also in CI.
 
-pip-audit asks PyPI first; OSV is asked about unknown packages and the scripts of the dashboard. A finding fails unless
-`accepted.toml` accepts it with a reason and an end date. Packages without an answer are reported, and fail only with
-GENBA_REQUIRE_AUDIT=1.
+pip-audit asks OSV about the locks; this module asks it about the scripts of the dashboard. OSV includes the advisories
+of PyPI. A finding fails unless `accepted.toml` accepts it with a reason and an end date. Packages without an answer are
+reported, and fail only with GENBA_REQUIRE_AUDIT=1.
 """
 
 import argparse
@@ -80,11 +80,12 @@ def read_accepted(path: Path) -> list[Accepted]:
     return accepted
 
 
-def ask(locks: Iterable[Path], service: Sequence[str]) -> Answer | str:
+def ask(locks: Iterable[Path], osv: str) -> Answer | str:
     """The answer of pip-audit for the locks; a string is the reason why there is none. Installs nothing."""
     with tempfile.TemporaryDirectory() as cache:
         args = [sys.executable, "-m", "pip_audit", "--require-hashes", "--disable-pip", "--format", "json"]
-        args += ["--progress-spinner", "off", "--timeout", str(TIMEOUT), "--cache-dir", cache, *service]
+        args += ["--progress-spinner", "off", "--timeout", str(TIMEOUT), "--cache-dir", cache]
+        args += ["--vulnerability-service", "osv", "--osv-url", osv]
         args += [arg for lock in locks for arg in ("--requirement", str(lock))]
         try:
             done = subprocess.run(args, capture_output=True, text=True, check=False, timeout=LONGEST)
@@ -127,36 +128,23 @@ def ask_scripts(osv: str) -> Answer | str:
     return Answer(frozenset(asked), tuple(findings))
 
 
-def gather(locks: Sequence[Path], osv: str, only_osv: bool) -> tuple[set[Finding], dict[str, str], int]:
+def gather(locks: Sequence[Path], osv: str) -> tuple[set[Finding], dict[str, str], int]:
     """The findings, the packages that were not audited with their reason, and the number of audited ones."""
-    answers: list[Answer] = []
-    silent: dict[str, str] = {}
-    for service in ([] if only_osv else [["--vulnerability-service", "pypi"]]) + [
-        ["--vulnerability-service", "osv", "--osv-url", osv]
-    ]:
-        name = service[1]
-        print(f"asking {name} about {', '.join(lock.name for lock in locks)}", flush=True)
-        answer = ask(locks, service)
+    findings: set[Finding] = set()
+    unanswered: dict[str, str] = {}
+    count = 0
+    print(f"asking OSV about {', '.join(lock.name for lock in locks)}", flush=True)
+    for what, answer in (
+        ("all locked packages", ask(locks, osv)),
+        ("the scripts of the dashboard", ask_scripts(osv)),
+    ):
         if isinstance(answer, str):
-            silent[name] = answer
+            unanswered[what] = answer
             continue
-        answers.append(answer)
-        if not answer.unanswered:
-            break
-    scripts = ask_scripts(osv)
-    asked = {name for answer in answers for name in answer.asked}
-    unanswered = {name: why for answer in answers for name, why in answer.unanswered.items() if name not in asked}
-    if not answers:
-        unanswered = {"all locked packages": "; ".join(f"{name}: {why}" for name, why in silent.items())}
-    elif unanswered:
-        message = "; ".join(f"{name}: {why}" for name, why in silent.items()) or "no service knows it"
-        unanswered = dict.fromkeys(unanswered, f"PyPI does not know it; {message}" if not only_osv else message)
-    if isinstance(scripts, str):
-        unanswered["the scripts of the dashboard"] = scripts
-    else:
-        answers.append(scripts)
-    findings = {finding for answer in answers for finding in answer.findings}
-    return findings, unanswered, sum(len(answer.asked) for answer in answers)
+        findings |= set(answer.findings)
+        unanswered |= answer.unanswered
+        count += len(answer.asked)
+    return findings, unanswered, count
 
 
 def judge(findings: Iterable[Finding], accepted: Sequence[Accepted], today: datetime.date) -> list[str]:
@@ -169,12 +157,11 @@ def judge(findings: Iterable[Finding], accepted: Sequence[Accepted], today: date
 def main(args: Sequence[str] | None = None) -> int:
     options = argparse.ArgumentParser(description="Check locked packages for known vulnerabilities.")
     options.add_argument("--osv-url", default=OSV)
-    options.add_argument("--only-osv", action="store_true", help="do not ask PyPI")
     options.add_argument("--accepted", type=Path, default=ACCEPTED)
     options.add_argument("locks", nargs="*", type=Path, default=[ROOT / name for name in LOCKS])
     given = options.parse_args(args)
     today = datetime.datetime.now(datetime.UTC).date()
-    findings, unanswered, count = gather(given.locks, given.osv_url, given.only_osv)
+    findings, unanswered, count = gather(given.locks, given.osv_url)
     failures = judge(findings, read_accepted(given.accepted), today)
     for line in failures:
         print(f"FOUND: {line}", file=sys.stderr)

@@ -84,7 +84,7 @@ def lock(tmp_path: Path) -> Path:
 
 def audit(lock: Path, address: str, *words: str, required: bool = False) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "GENBA_REQUIRE_AUDIT": "1" if required else ""}
-    called = [sys.executable, "-m", "release.audit", "--only-osv", "--osv-url", address, *words, str(lock)]
+    called = [sys.executable, "-m", "release.audit", "--osv-url", address, *words, str(lock)]
     return subprocess.run(called, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=120)
 
 
