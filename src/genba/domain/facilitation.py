@@ -226,7 +226,7 @@ class Freshness(StrEnum):
     STALE = "stale"
 
 
-class BlockerKind(StrEnum):
+class IssueBlockerKind(StrEnum):
     DEPENDENCY = "dependency"
     CYCLE = "cycle"
     ELSEWHERE = "elsewhere"

@@ -11,7 +11,7 @@ import msgspec
 from genba.blackboard.tracker import outbox, pull_request_terms
 from genba.domain.errors import GenbaError, RateLimited
 from genba.domain.tracker.outbox import MergePullRequest, OutboxEntry, OutboxStatus, SendResult
-from genba.domain.tracker.remote import PullRequestNews, SyncResult
+from genba.domain.tracker.remote import PullRequestNews, PullRequestOutcome, SyncResult
 
 if TYPE_CHECKING:
     from genba.application.tracker.github import GitHubOffice, Say
@@ -107,7 +107,7 @@ async def _bring_along(
     office: GitHubOffice, followed: tuple[Terms, ...], news: tuple[PullRequestNews, ...]
 ) -> tuple[str, ...]:
     """The branches here follow what was merged there, as far as nothing of theirs is in the way."""
-    merged = {one.task for one in news if one.verdict == "merged"}
+    merged = {one.task for one in news if one.verdict is PullRequestOutcome.MERGED}
     behind = []
     for remote, target in sorted({(terms.remote, terms.target) for terms in followed if terms.task in merged}):
         try:

@@ -16,12 +16,14 @@ from genba.domain.decoding import reader
 from genba.domain.facilitation import (
     How,
     IssueAssessment,
+    IssueBlockerKind,
     IssueFacts,
     IssueState,
     Scanned,
     SeenCommit,
     SeenSession,
 )
+from genba.domain.sessions.session import SessionStatus
 from genba.domain.tasks.task import Priority, TaskStatus
 from genba.domain.timestamps import format_time, parse_time
 from genba.domain.tracker.remote import TrackedIssue, TrackedPullRequest
@@ -179,7 +181,9 @@ def settled(records: BoardRecords, inputs: ScanInputs, stamps: Mapping[int, str]
             n for n, all_ in _requests(records).items() if any(each.number in scanned.of_requests for each in all_)
         }
     for task, sessions in records.sessions.items():
-        if task in records.tasks and any(each.status != "ended" or each.branch in inputs.dirty for each in sessions):
+        if task in records.tasks and any(
+            each.status != SessionStatus.ENDED or each.branch in inputs.dirty for each in sessions
+        ):
             seen.add(records.tasks[task].number)
     for task, at in records.happened.items():
         number = records.tasks[task].number if task in records.tasks else 0
@@ -198,7 +202,7 @@ def rests(facts: IssueFacts, assessment: IssueAssessment, inputs: ScanInputs) ->
         return False
     if facts.branches or facts.number in inputs.scanned.off_base:
         return False
-    return all(each.status == "ended" and not each.dirty_tree for each in facts.sessions)
+    return all(each.status == SessionStatus.ENDED and not each.dirty_tree for each in facts.sessions)
 
 
 def recorded_facts(
@@ -539,7 +543,7 @@ def _sessions(
 
 
 def _session(seen: SessionSeen, inputs: ScanInputs) -> SeenSession:
-    alive = seen.status == "running" and inputs.alive(seen)
+    alive = seen.status == SessionStatus.RUNNING and inputs.alive(seen)
     return SeenSession(
         run=seen.run,
         agent=seen.agent,
@@ -552,7 +556,7 @@ def _session(seen: SessionSeen, inputs: ScanInputs) -> SeenSession:
         verified=seen.verified,
         started_at=uniform(seen.started_at),
         last_at=uniform(seen.heartbeat_at),
-        dirty_tree="" if alive or seen.status == "waiting" else inputs.dirty.get(seen.branch, ""),
+        dirty_tree="" if alive or seen.status == SessionStatus.WAITING else inputs.dirty.get(seen.branch, ""),
     )
 
 
@@ -561,7 +565,7 @@ def _own_labels(labels: tuple[str, ...], kept: Kept | None) -> tuple[str, ...]:
     if kept is None or kept.posted_state != IssueState.BLOCKED:
         return ()
     judged = kept.assessment
-    if judged is not None and any(blocker.kind == "label" for blocker in judged.blockers):
+    if judged is not None and any(blocker.kind == IssueBlockerKind.LABEL for blocker in judged.blockers):
         return ()
     return tuple(label for label in labels if label.casefold() == IssueState.BLOCKED)
 

@@ -44,10 +44,9 @@ from genba.domain.tracker.outbox import (
     Relabel,
     SetCardStatus,
 )
-from genba.domain.tracker.remote import PullRequestNews, PullRequestState, Terms, TrackedPullRequest
+from genba.domain.tracker.remote import PullRequestNews, PullRequestOutcome, PullRequestState, Terms, TrackedPullRequest
 from genba.judgement.tracking.issue_changes import GITHUB, owner_of
 from genba.judgement.tracking.pull_requests import (
-    UNTRIED,
     ClosedUnmerged,
     Conflict,
     Merge,
@@ -348,7 +347,7 @@ def _give_up_older_merges(tx: Transaction, terms: Terms, found: TrackedPullReque
         if entry.status is OutboxStatus.FAILED:
             over = not same or not isinstance(verdict, Wait | Merge)
         else:
-            undecided = isinstance(verdict, Wait) and verdict.why == UNTRIED
+            undecided = isinstance(verdict, Wait) and verdict.untried
             over = not same or not (undecided or isinstance(verdict, Merge | Merged))
         if over:
             drop(tx, entry.id, _GENBA, datetime.now(UTC))
@@ -406,25 +405,31 @@ def _opened(tx: Transaction, terms: Terms) -> int | None:
 
 
 def _news(task: int, found: TrackedPullRequest, verdict: Verdict) -> PullRequestNews:
-    words, result = _described(verdict)
+    outcome, result = _described(verdict)
     return PullRequestNews(
-        number=found.number, task=task, url=found.url, standing=standing_of(found), verdict=words, result=result
+        number=found.number,
+        task=task,
+        url=found.url,
+        standing=standing_of(found),
+        verdict=outcome,
+        result=result,
+        untried=isinstance(verdict, Wait) and verdict.untried,
     )
 
 
-def _described(verdict: Verdict) -> tuple[str, str]:
+def _described(verdict: Verdict) -> tuple[PullRequestOutcome, str]:
     match verdict:
         case Merged():
-            return "merged", verdict.finalized
+            return PullRequestOutcome.MERGED, verdict.finalized
         case Rework():
-            return "rework", verdict.reason
+            return PullRequestOutcome.REWORK, verdict.reason
         case Conflict():
-            return "conflict", verdict.reason
+            return PullRequestOutcome.CONFLICT, verdict.reason
         case ClosedUnmerged():
-            return "closed", verdict.question
+            return PullRequestOutcome.CLOSED, verdict.question
         case Merge():
-            return "merge", f"{verdict.why}: Genba merges it"
+            return PullRequestOutcome.MERGE, f"{verdict.why}: Genba merges it"
         case Wait():
-            return "wait", verdict.why
+            return PullRequestOutcome.WAIT, verdict.why
         case _:
             assert_never(verdict)

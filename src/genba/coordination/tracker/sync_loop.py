@@ -16,8 +16,7 @@ from genba.coordination.tracker.tracker_sync import Synchronizer, SyncInProgress
 from genba.definitions.project.tracker_section import GitHubSettings
 from genba.domain.errors import GenbaError, RecoverableError, StateConflictError
 from genba.domain.timestamps import hours_between
-from genba.domain.tracker.remote import SyncResult, Terms
-from genba.judgement.tracking.pull_requests import UNTRIED
+from genba.domain.tracker.remote import PullRequestOutcome, SyncResult, Terms
 
 _LOOKED = "looked_at"
 _SEND_AGAIN_SECONDS = 1.0
@@ -99,13 +98,13 @@ class Follower:
         await asyncio.to_thread(self.board.set_values, {_LOOKED: now()})
         self._reported.pop("look", None)
         self._report(result)
-        merged = {news.task for news in result.news if news.verdict == "merged"}
+        merged = {news.task for news in result.news if news.verdict is PullRequestOutcome.MERGED}
         for terms in before:
             if terms.task in merged:
                 await self._bring_along(terms)
         self.wake()
-        self._undecided = any(news.result == UNTRIED for news in result.news)
-        return bool(changes_of(result)) or any(news.verdict != "wait" for news in result.news)
+        self._undecided = any(news.untried for news in result.news)
+        return bool(changes_of(result)) or any(news.verdict is not PullRequestOutcome.WAIT for news in result.news)
 
     async def changed(self) -> bool:
         """Send all that can be sent, and look at what came of it; whether there is anything new.
@@ -191,7 +190,7 @@ class Follower:
             more = f" and {len(numbers) - _MOST_NAMED} more" if len(numbers) > _MOST_NAMED else ""
             self.say(f"{words}: {named}{more}")
         for news in result.news:
-            if news.verdict != "wait":
+            if news.verdict is not PullRequestOutcome.WAIT:
                 self._tell(f"pull request {news.number}", f"pull request #{news.number} of #{news.task}: {news.result}")
         for note in result.notes:
             self._tell(f"note {note}", note)

@@ -81,6 +81,31 @@ class ReviewVerdict(StrEnum):
     PENDING = "pending"
 
 
+class ReviewDecision(StrEnum):
+    """GitHub's overall decision on a pull request; empty where no review is required."""
+
+    APPROVED = "approved"
+    CHANGES_REQUESTED = "changes_requested"
+    REVIEW_REQUIRED = "review_required"
+
+
+class Mergeable(StrEnum):
+    MERGEABLE = "mergeable"
+    CONFLICTING = "conflicting"
+    UNKNOWN = "unknown"
+
+
+class PullRequestOutcome(StrEnum):
+    """What a sync does about the pull request of a task."""
+
+    MERGED = "merged"
+    REWORK = "rework"
+    CONFLICT = "conflict"
+    CLOSED = "closed"
+    MERGE = "merge"
+    WAIT = "wait"
+
+
 class RemoteReview(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     author: str
@@ -131,11 +156,11 @@ class TrackedPullRequest(msgspec.Struct, frozen=True, kw_only=True):
     merged_by: str = ""
     merged_at: str = ""
     mergeable: str = ""
-    """mergeable | conflicting | unknown"""
+    """A value of `Mergeable`, or empty."""
     merge_state: str = ""
     """behind | blocked | clean | dirty | draft | has_hooks | unknown | unstable"""
     decision: str = ""
-    """approved | changes_requested | review_required, or empty where no review is required."""
+    """A value of `ReviewDecision`, or empty where no review is required."""
     reviews: tuple[RemoteReview, ...] = ()
     """The newest opinion of each reviewer, oldest first."""
     checks: tuple[RemoteCheck, ...] = ()
@@ -227,8 +252,9 @@ class PullRequestNews(msgspec.Struct, frozen=True, kw_only=True):
     url: str = ""
     standing: str = ""
     """How it stands there, in a few words."""
-    verdict: str = "wait"
-    """merged | rework | conflict | closed | merge | wait"""
+    verdict: PullRequestOutcome = PullRequestOutcome.WAIT
+    untried: bool = False
+    """Whether GitHub has not tried yet whether it can be merged."""
     result: str = ""
     """What was done about it, or why nothing is to be done now."""
 

@@ -10,9 +10,11 @@ from genba.domain.sessions.loop_state import CONFLICT, Feedback
 from genba.domain.tasks.task import Task, TaskStatus
 from genba.domain.text_limits import cut
 from genba.domain.tracker.remote import (
+    Mergeable,
     PullRequestState,
     RemoteCheck,
     RemoteReview,
+    ReviewDecision,
     ReviewVerdict,
     Terms,
     TrackedPullRequest,
@@ -20,7 +22,7 @@ from genba.domain.tracker.remote import (
 from genba.judgement.verification.reviews import CHECK
 
 PEOPLE, APPROVED, GREEN = "people", "approved", "green"
-UNTRIED = "GitHub has not tried yet whether it can be merged"
+_UNTRIED = "GitHub has not tried yet whether it can be merged"
 FAILED_CHECKS = "checks"
 """The check of a gap whose work fails on the forge."""
 _MERGEABLE = ("", "clean", "has_hooks", "unstable")
@@ -74,6 +76,8 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
     """Nothing is to be done now."""
 
     why: str
+    untried: bool = False
+    """Whether GitHub has not tried yet whether it can be merged."""
 
 
 Verdict = Merged | Rework | Conflict | ClosedUnmerged | Merge | Wait
@@ -101,7 +105,7 @@ def read_back(
     rework = _rework(terms, found, handed)
     if rework is not None:
         return rework
-    if found.mergeable == "conflicting" and _moved(terms, found) == "":
+    if found.mergeable == Mergeable.CONFLICTING and _moved(terms, found) == "":
         return _conflict(found, handed)
     return _merge_or_wait(task, terms, found, checks_to_come)
 
@@ -148,7 +152,7 @@ def standing_of(found: TrackedPullRequest) -> str:
         parts.append(f"running: {_names(running)}")
     elif found.checks:
         parts.append("checks are green")
-    if found.mergeable == "conflicting":
+    if found.mergeable == Mergeable.CONFLICTING:
         parts.append(f"conflicts with {found.target}")
     return ", ".join(parts)
 
@@ -254,18 +258,18 @@ def _merge_or_wait(task: Task, terms: Terms, found: TrackedPullRequest, checks_t
     if _running(found):
         return Wait(why=f"checks are running: {_names(_running(found))}")
     unhappy = [review.author for review in found.reviews if review.verdict is ReviewVerdict.CHANGES and review.trusted]
-    if unhappy or found.decision == "changes_requested":
+    if unhappy or found.decision == ReviewDecision.CHANGES_REQUESTED:
         return Wait(why=f"waits for another review by {', '.join(unhappy) or 'who wanted changes'}")
     approved = approvals(terms, found)
-    needs_approval = terms.merge == APPROVED or task.requires_review or found.decision == "review_required"
+    needs_approval = terms.merge == APPROVED or task.requires_review or found.decision == ReviewDecision.REVIEW_REQUIRED
     if needs_approval and not approved:
         return Wait(why="waits for a review")
     if terms.merge not in (APPROVED, GREEN):
         return Wait(why="approved: waits for a person to merge it" if approved else "waits for people")
     if checks_to_come and not found.checks:
         return Wait(why="no check has begun yet")
-    if found.mergeable != "mergeable":
-        return Wait(why=UNTRIED)
+    if found.mergeable != Mergeable.MERGEABLE:
+        return Wait(why=_UNTRIED, untried=True)
     if found.merge_state not in _MERGEABLE:
         return Wait(why=f"the rules of the repository hold it back: {found.merge_state}")
     why = f"approved by {approved[-1].author}, and green" if approved else "green"

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from genba.domain.facilitation import BlockerKind, FieldBlocker, IssueFacts
+from genba.domain.facilitation import FieldBlocker, IssueBlockerKind, IssueFacts
 from genba.domain.tasks.task import TaskStatus
 from genba.domain.text_limits import cut, one_line
 from genba.judgement.triage.dependency_cycles import Circle, circles_of
@@ -54,15 +54,17 @@ def _blockers(facts: IssueFacts, waiting: _Waiting, field: Mapping[int, IssueFac
     others = waiting.waits.get(facts.number, ())
     yield from _of_dependencies(facts.number, others, waiting, field)
     for address in sorted(facts.blocked_elsewhere):
-        yield FieldBlocker(kind=BlockerKind.ELSEWHERE, detail=f"waits for {_short(address)}", owner=A_PERSON)
+        yield FieldBlocker(kind=IssueBlockerKind.ELSEWHERE, detail=f"waits for {_short(address)}", owner=A_PERSON)
     blocked = facts.status is _BLOCKED
     if facts.question:
-        yield FieldBlocker(kind=BlockerKind.QUESTION, detail=f'asks: "{_short(facts.question)}"', owner=A_PERSON)
-    elif blocked and (facts.blocker_kind != BlockerKind.DEPENDENCY or not others):
+        yield FieldBlocker(kind=IssueBlockerKind.QUESTION, detail=f'asks: "{_short(facts.question)}"', owner=A_PERSON)
+    elif blocked and (facts.blocker_kind != IssueBlockerKind.DEPENDENCY or not others):
         kind = facts.blocker_kind or "failed"
         yield FieldBlocker(kind=kind, detail=_short(facts.blocker_reason), owner=A_PERSON)
     elif not blocked and not others and not facts.blocked_elsewhere and _is_labelled(facts):
-        yield FieldBlocker(kind=BlockerKind.LABEL, detail="labelled blocked, and nothing says by what", owner=A_PERSON)
+        yield FieldBlocker(
+            kind=IssueBlockerKind.LABEL, detail="labelled blocked, and nothing says by what", owner=A_PERSON
+        )
 
 
 def _is_labelled(facts: IssueFacts) -> bool:
@@ -79,7 +81,7 @@ def _of_dependencies(
         shown = " → ".join(names if circle.whole else [*names[:-1], "…", names[-1]])
         many = "" if circle.whole else f", among {circle.size} that wait for each other"
         yield FieldBlocker(
-            kind=BlockerKind.CYCLE, detail=f"waits for itself: {shown}{many}", owner=A_PERSON, chain=circle.way
+            kind=IssueBlockerKind.CYCLE, detail=f"waits for itself: {shown}{many}", owner=A_PERSON, chain=circle.way
         )
     for other in others:
         there = waiting.circles.get(other)
@@ -88,7 +90,7 @@ def _of_dependencies(
         root = waiting.roots.get(other, other)
         chain = _chain(number, other, root, waiting.waits)
         yield FieldBlocker(
-            kind=BlockerKind.DEPENDENCY,
+            kind=IssueBlockerKind.DEPENDENCY,
             detail=_waits_for(other, root, field),
             issue=other,
             owner=_owner(field.get(root)),

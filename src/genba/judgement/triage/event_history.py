@@ -6,6 +6,7 @@ from types import MappingProxyType
 import msgspec
 
 from genba.domain.facilitation import Fact, FactKind, IssueFacts, SeenSession, Source
+from genba.domain.sessions.session import SessionStatus
 from genba.domain.tracker.remote import PullRequestState, TrackedPullRequest
 
 _PLAIN = len("2026-01-01T00:00:00Z")
@@ -94,7 +95,7 @@ def _of_request(number: int, request: TrackedPullRequest) -> Iterator[Fact]:
 
 
 def _of_session(number: int, session: SeenSession) -> Iterator[Fact]:
-    ended = session.last_at if session.status == "ended" else ""
+    ended = session.last_at if session.status == SessionStatus.ENDED else ""
     for kind, at, detail in (
         (FactKind.AGENT_STARTED, session.started_at, ""),
         (FactKind.AGENT_ENDED, ended, session.outcome),

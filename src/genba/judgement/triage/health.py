@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from genba.domain.facilitation import BlockerKind, HealthCondition, IssueAssessment, IssueState, RecommendAction
+from genba.domain.facilitation import HealthCondition, IssueAssessment, IssueBlockerKind, IssueState, RecommendAction
 
 _NAMES = ("states_clear", "next_clear", "blockers_visible", "startable")
 _CAN_GO_ON = (IssueState.INCOMPLETE, IssueState.IN_PROGRESS, IssueState.REVIEW_PENDING)
@@ -37,7 +37,7 @@ def health_of(
 
 
 def _names_blocker(assessment: IssueAssessment) -> bool:
-    return any(blocker.detail and blocker.kind != BlockerKind.LABEL for blocker in assessment.blockers)
+    return any(blocker.detail and blocker.kind != IssueBlockerKind.LABEL for blocker in assessment.blockers)
 
 
 def _condition(name: str, offenders: tuple[int, ...], detail: str) -> HealthCondition:

@@ -8,7 +8,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from genba.domain.facilitation import CompletionCondition, FacilitateAction, IssueAssessment, IssueFacts, IssueState
+from genba.domain.facilitation import (
+    CompletionCondition,
+    FacilitateAction,
+    IssueAssessment,
+    IssueBlockerKind,
+    IssueFacts,
+    IssueState,
+)
 from genba.domain.text_limits import PARAGRAPH, cut
 from genba.domain.tracker.quoting import inline
 from genba.judgement.language.evidence_ja import in_japanese
@@ -109,7 +116,9 @@ def _labels(assessment: IssueAssessment, facts: IssueFacts, keeping: Keeping) ->
     """The label of its state, and none of another state: by one call."""
     wanted = keeping.labels.get(assessment.state, "")
     others = {label for state, label in keeping.labels.items() if state != assessment.state and label != wanted}
-    if assessment.state is IssueState.BLOCKED and any(blocker.kind == "label" for blocker in assessment.blockers):
+    if assessment.state is IssueState.BLOCKED and any(
+        blocker.kind == IssueBlockerKind.LABEL for blocker in assessment.blockers
+    ):
         return  # a person put it there for their own reason
     wrong = tuple(label for label in facts.labels if label in others)
     if (wanted and wanted not in facts.labels) or wrong:

@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 
 from genba.domain.facilitation import IssueAssessment, IssueFacts, IssueState, OrphanedWork, SeenSession
+from genba.domain.sessions.session import SessionStatus
 from genba.domain.tasks.task import TaskStatus
 from genba.judgement.triage.suggestions import WORK, TriageContext, closing_command
 from genba.judgement.triage.work_evidence import open_requests, sent_back
@@ -53,7 +54,7 @@ def _of_issue(assessment: IssueAssessment, facts: IssueFacts, around: TriageCont
 
 def _of_session(session: SeenSession, facts: IssueFacts, assessment: IssueAssessment) -> Iterator[OrphanedWork]:
     again = f"genba run --resume {shlex.quote(session.run)}"
-    if session.status == "running" and not session.alive:
+    if session.status == SessionStatus.RUNNING and not session.alive:
         yield OrphanedWork(
             kind="dead_session",
             issue=facts.number,
@@ -72,7 +73,7 @@ def _of_session(session: SeenSession, facts: IssueFacts, assessment: IssueAssess
 
 def _not_merged(facts: IssueFacts, assessment: IssueAssessment) -> Iterator[OrphanedWork]:
     """Verified work that is on its way nowhere."""
-    waiting = any(session.alive or session.status == "waiting" for session in facts.sessions)
+    waiting = any(session.alive or session.status == SessionStatus.WAITING for session in facts.sessions)
     if assessment.state is IssueState.DONE or waiting or open_requests(facts) or not facts.verified:
         return
     runs = [(session.last_at, session.run) for session in facts.sessions]

@@ -13,6 +13,7 @@ from genba.domain.facilitation import (
     RecommendAction,
     Suggestion,
 )
+from genba.domain.sessions.session import SessionStatus
 from genba.domain.tasks.task import TaskStatus
 from genba.judgement.scheduling.assignment import Assignment, NoAgent, PhaseCompleted, assign_next
 from genba.judgement.triage.suggestions import (
@@ -383,7 +384,7 @@ def _chosen(able: Sequence[_Candidate], facts: IssueFacts) -> tuple[AvailableAge
     """
     if len(able) == 1:
         return able[0].agent, _MOST_FIT
-    waiting = {session.agent for session in facts.sessions if session.status == "waiting"}
+    waiting = {session.agent for session in facts.sessions if session.status == SessionStatus.WAITING}
     for each in able:
         if each.agent.name in waiting:
             return each.agent, _MOST_FIT

@@ -12,18 +12,21 @@ import msgspec
 
 from genba.domain.facilitation import (
     AvailableAgent,
-    BlockerKind,
     FieldBlocker,
     Freshness,
     How,
     IssueAssessment,
+    IssueBlockerKind,
     IssueFacts,
     IssueState,
     Part,
     SeenSession,
     Suggestion,
 )
+from genba.domain.fleet.records import WaitsFor
+from genba.domain.sessions.session import SessionStatus
 from genba.domain.tasks.task import Priority, TaskStatus
+from genba.domain.tracker.remote import ReviewDecision
 from genba.judgement.scheduling.assignment import PhaseCompleted
 from genba.judgement.triage.work_evidence import open_requests, sent_back
 
@@ -129,7 +132,10 @@ def left_lying(facts: IssueFacts) -> SeenSession | None:
         for each in facts.sessions
         if not each.alive
         and facts.stage in (None, each.agent)
-        and (each.status == "running" or (each.status == "waiting" and each.waits_for == "resume"))
+        and (
+            each.status == SessionStatus.RUNNING
+            or (each.status == SessionStatus.WAITING and each.waits_for == WaitsFor.RESUME)
+        )
     ]
     return max(found, key=lambda each: (each.last_at, each.started_at, each.run), default=None)
 
@@ -195,15 +201,15 @@ def looking_command(facts: IssueFacts, around: TriageContext) -> str:
 def _clearing(facts: IssueFacts, blocker: FieldBlocker, around: TriageContext) -> SuggestedCommand | None:
     number = facts.number
     match blocker.kind:
-        case BlockerKind.QUESTION:
+        case IssueBlockerKind.QUESTION:
             return SuggestedCommand(f'genba answer {number} "…"', f"Answer #{number}: {blocker.detail}")
-        case BlockerKind.CYCLE:
+        case IssueBlockerKind.CYCLE:
             first = blocker.chain[1] if len(blocker.chain) > 1 else number
             message = f"Break the circle of #{number}: {blocker.detail}"
             return SuggestedCommand(f"genba task depend {number} --remove {first}", message)
-        case BlockerKind.DEPENDENCY if blocker.issue is not None and blocker.known:
+        case IssueBlockerKind.DEPENDENCY if blocker.issue is not None and blocker.known:
             return None  # the work on its dependency clears the blocker
-        case BlockerKind.ELSEWHERE | BlockerKind.LABEL | BlockerKind.DEPENDENCY:
+        case IssueBlockerKind.ELSEWHERE | IssueBlockerKind.LABEL | IssueBlockerKind.DEPENDENCY:
             return SuggestedCommand(looking_command(facts, around), f"Clear the way of #{number}: {blocker.detail}")
     return SuggestedCommand(f"genba task unblock {number}", f"Clear the way of #{number}: {blocker.detail}")
 
@@ -218,7 +224,7 @@ def _of_review(facts: IssueFacts, around: TriageContext) -> SuggestedCommand | N
             return SuggestedCommand(command, f"{message} {facts.verified[:7]} of #{number}")
         if not requests:
             return SuggestedCommand(WORK, f"Merge {facts.verified[:7]} of #{number}: it is verified")
-    approved = [each for each in requests if each.decision == "approved" and each.green]
+    approved = [each for each in requests if each.decision == ReviewDecision.APPROVED and each.green]
     if approved and around.repository:
         command = f"gh pr merge {approved[0].number} --repo {shlex.quote(around.repository)}"
         return SuggestedCommand(command, f"Merge pull request #{approved[0].number} of #{number}: it is approved")
@@ -230,7 +236,7 @@ def review_command(facts: IssueFacts, reviewer: str) -> str:
     authors = {each.agent for each in facts.sessions}
     if facts.reviewer_type != "ai" or facts.asks_person:
         return f"genba approve {facts.number}"
-    if any(each.status == "waiting" and each.waits_for == "review" for each in facts.sessions):
+    if any(each.status == SessionStatus.WAITING and each.waits_for == WaitsFor.REVIEW for each in facts.sessions):
         return WORK
     if not reviewer or reviewer in authors:
         return f"genba approve {facts.number}"
@@ -246,16 +252,16 @@ def reviewer_on_offer(name: str, agents: Sequence[AvailableAgent]) -> str:
 def _of_waiting(facts: IssueFacts) -> SuggestedCommand | None:
     """A session that waits is not to be doubled by another one."""
     number = facts.number
-    waiting = {each.waits_for for each in facts.sessions if each.status == "waiting" and not each.alive}
-    if "review" in waiting and facts.reviewer_type == "ai" and not facts.asks_person:
+    waiting = {each.waits_for for each in facts.sessions if each.status == SessionStatus.WAITING and not each.alive}
+    if WaitsFor.REVIEW in waiting and facts.reviewer_type == "ai" and not facts.asks_person:
         return SuggestedCommand(WORK, f"Review #{number}: its session waits for it")
-    if waiting & {"review", "budget"}:
+    if waiting & {WaitsFor.REVIEW, WaitsFor.BUDGET}:
         return SuggestedCommand(f"genba approve {number}", f"Decide on #{number}: its session waits for you")
-    if "answer" in waiting and not facts.question:
+    if WaitsFor.ANSWER in waiting and not facts.question:
         return SuggestedCommand(WORK, f"Go on with #{number}: its question is answered")
-    if "answer" in waiting:
+    if WaitsFor.ANSWER in waiting:
         return SuggestedCommand(f'genba answer {number} "…"', f"Answer #{number}")
-    if waiting & {"merge", "pull_request", "parts"}:
+    if waiting & {WaitsFor.MERGE, WaitsFor.PULL_REQUEST, WaitsFor.PARTS}:
         return SuggestedCommand(WORK, f"Go on with #{number}: its session waits for the fleet")
     return None
 

@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 
 from genba.domain.facilitation import How, IssueFacts, SeenBranch, SeenSession
+from genba.domain.fleet.records import WaitsFor
+from genba.domain.sessions.session import SessionStatus
 from genba.domain.tasks.task import TaskStatus
 from genba.domain.text_limits import cut, one_line
-from genba.domain.tracker.remote import PullRequestState, ReviewVerdict, TrackedPullRequest
+from genba.domain.tracker.remote import Mergeable, PullRequestState, ReviewDecision, ReviewVerdict, TrackedPullRequest
 from genba.judgement.triage.landed_work import elsewhere, newest_reverted, work_of
 
 Sign = str
@@ -15,7 +17,11 @@ _LONGEST = 160
 def signs_of_work(facts: IssueFacts, base: str) -> Iterator[Sign]:
     """Work that was begun and has not landed."""
     for session in sorted(facts.sessions, key=lambda each: each.run):
-        if session.status == "waiting" and session.waits_for == "answer" and not (session.alive or facts.question):
+        if (
+            session.status == SessionStatus.WAITING
+            and session.waits_for == WaitsFor.ANSWER
+            and not (session.alive or facts.question)
+        ):
             yield f"{session.run} is answered, and goes on with the next genba work"
         elif (message := session_evidence(session)) is not None:
             yield message
@@ -58,9 +64,9 @@ def unmerged_branches(facts: IssueFacts) -> Iterator[tuple[SeenBranch, Sign]]:
 def session_evidence(session: SeenSession) -> Sign | None:
     if session.alive:
         return f"{session.agent} works on it ({session.run})"
-    if session.status == "waiting":
+    if session.status == SessionStatus.WAITING:
         return f"{session.run} waits for {session.waits_for.replace('_', ' ') or 'a person'}"
-    if session.status == "running":
+    if session.status == SessionStatus.RUNNING:
         return f"{session.run} was at work, and its process is gone"
     return None
 
@@ -80,11 +86,13 @@ def sent_back(request: TrackedPullRequest) -> str:
         if review.verdict is ReviewVerdict.CHANGES and (not review.commit or review.commit == request.commit)
     ]
     answered = any(review.verdict is ReviewVerdict.CHANGES for review in request.reviews) and not wanting
-    if (request.decision == "changes_requested" and not answered) or (wanting and request.decision != "approved"):
+    if (request.decision == ReviewDecision.CHANGES_REQUESTED and not answered) or (
+        wanting and request.decision != ReviewDecision.APPROVED
+    ):
         return f"changes requested by {wanting[-1].author}" if wanting else "changes requested"
     if request.failed_checks:
         return f"check {cut(one_line(request.failed_checks[0].name), _LONGEST)} failed"
-    return f"in conflict with {request.target or 'its target'}" if request.mergeable == "conflicting" else ""
+    return f"in conflict with {request.target or 'its target'}" if request.mergeable == Mergeable.CONFLICTING else ""
 
 
 def not_begun(facts: IssueFacts) -> Iterator[Sign]:
@@ -98,7 +106,7 @@ def not_begun(facts: IssueFacts) -> Iterator[Sign]:
         if reverted is not None:
             some = True
             yield f"its work {reverted.sha[:7]} was reverted by {reverted.reverted_by[:7]}"
-    tried = [session for session in facts.sessions if session.status == "ended"]
+    tried = [session for session in facts.sessions if session.status == SessionStatus.ENDED]
     if tried:
         some = True
         last = max(tried, key=lambda each: (each.last_at, each.started_at, each.run))

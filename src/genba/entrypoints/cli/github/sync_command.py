@@ -10,12 +10,20 @@ from genba.application.tracker.tracker_pass import SyncPass, look
 from genba.application.verification.decisions import people_only
 from genba.domain.errors import StateConflictError, UsageError
 from genba.domain.tracker.outbox import OutboxEntry
+from genba.domain.tracker.remote import PullRequestOutcome
 from genba.entrypoints.cli.failures import show_hint, show_warning
 from genba.entrypoints.cli.project_lookup import project_here, run_async
 from genba.entrypoints.cli.rendering.columns import cell, rows_of
 from genba.entrypoints.cli.rendering.json_output import print_json
 
-_MARKS = {"merged": "●", "merge": "●", "rework": "✗", "conflict": "✗", "closed": "?", "wait": "·"}
+_MARKS = {
+    PullRequestOutcome.MERGED: "●",
+    PullRequestOutcome.MERGE: "●",
+    PullRequestOutcome.REWORK: "✗",
+    PullRequestOutcome.CONFLICT: "✗",
+    PullRequestOutcome.CLOSED: "?",
+    PullRequestOutcome.WAIT: "·",
+}
 _NAMED = 20
 _NOTES = 10
 
@@ -157,10 +165,13 @@ def _next(found: SyncPass, dry_run: bool) -> str:
         return "genba sync"
     if found.failed:
         return f"genba outbox show {found.failed[0].id}"
-    asked = next((one for one in found.result.news if one.verdict == "closed"), None)
+    asked = next((one for one in found.result.news if one.verdict is PullRequestOutcome.CLOSED), None)
     if asked is not None:
         return f'genba answer {asked.task} "…"'
-    back = next((one for one in found.result.news if one.verdict in ("rework", "conflict")), None)
+    back = next(
+        (one for one in found.result.news if one.verdict in (PullRequestOutcome.REWORK, PullRequestOutcome.CONFLICT)),
+        None,
+    )
     if back is not None:
         return f"genba work\ngenba task show {back.task}"
     return "genba outbox list" if found.waiting else "genba work"
