@@ -13,13 +13,13 @@ MOST_CONNECTIONS = 960
 MOST_OF_AN_ADDRESS = 256
 """Connections of one address that wait for the other side. One more ends the oldest of them."""
 BACKLOG = 128
-"""Connections that are accepted at once, and held only to be told that there are too many."""
+"""Connections that are accepted at once, and answered only with the refusal."""
 _HEADROOM = 256
 """Descriptors for everything but connections: the database, files, processes."""
 _FEWEST = 32
 
 
-class Guest(Protocol):
+class Client(Protocol):
     """A connection."""
 
     address: str
@@ -34,47 +34,47 @@ class Crowd:
     def __init__(self, most: int = MOST_CONNECTIONS, most_of_an_address: int = MOST_OF_AN_ADDRESS) -> None:
         self.most = most
         self.most_of_an_address = most_of_an_address
-        self._all: set[Guest] = set()
-        self._waiting: OrderedDict[Guest, None] = OrderedDict()
-        self._of: dict[str, OrderedDict[Guest, None]] = {}
+        self._all: set[Client] = set()
+        self._waiting: OrderedDict[Client, None] = OrderedDict()
+        self._of: dict[str, OrderedDict[Client, None]] = {}
 
     def __len__(self) -> int:
         return len(self._all)
 
-    def enter(self, guest: Guest) -> None:
+    def enter(self, client: Client) -> None:
         """One more connection, which has asked for nothing yet; where there are too many, one that waits goes."""
-        self._all.add(guest)
-        self.waits(guest)
+        self._all.add(client)
+        self.waits(client)
         if len(self._all) > self.most:
             longest = next(iter(self._waiting))
-            if longest is not guest or len(self._all) > self.most + BACKLOG:
+            if longest is not client or len(self._all) > self.most + BACKLOG:
                 self._end(longest)
 
-    def leave(self, guest: Guest) -> None:
-        self.works(guest)
-        self._all.discard(guest)
+    def leave(self, client: Client) -> None:
+        self.works(client)
+        self._all.discard(client)
 
-    def waits(self, guest: Guest) -> None:
-        """It waits for the other side; whoever does so already keeps its place in the line."""
-        if guest not in self._all or guest in self._waiting:
+    def waits(self, client: Client) -> None:
+        """Mark a connection as waiting for its client; one that waits already keeps its place."""
+        if client not in self._all or client in self._waiting:
             return
-        own = self._of.setdefault(guest.address, OrderedDict())
-        self._waiting[guest] = own[guest] = None
+        own = self._of.setdefault(client.address, OrderedDict())
+        self._waiting[client] = own[client] = None
         if len(own) > self.most_of_an_address:
             self._end(next(iter(own)))
 
-    def works(self, guest: Guest) -> None:
+    def works(self, client: Client) -> None:
         """Its request is being answered: the other side is not waited for."""
-        self._waiting.pop(guest, None)
-        own = self._of.get(guest.address)
+        self._waiting.pop(client, None)
+        own = self._of.get(client.address)
         if own is not None:
-            own.pop(guest, None)
+            own.pop(client, None)
             if not own:
-                del self._of[guest.address]
+                del self._of[client.address]
 
-    def _end(self, guest: Guest) -> None:
-        self.leave(guest)
-        guest.end()
+    def _end(self, client: Client) -> None:
+        self.leave(client)
+        client.end()
 
 
 def room_for(most: int = MOST_CONNECTIONS) -> int:

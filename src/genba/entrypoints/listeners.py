@@ -1,7 +1,7 @@
 """Listening: a port or a socket, and an application that answers there until its block ends.
 
-Law: whoever connects and says nothing, or a request bit by bit, or does not read its answer, holds a connection that
-others could have only so long, and gives it up at once where there are too many.
+A client that sends nothing, sends a request bit by bit, or does not read its answer keeps its connection for a limited
+time, and loses it at once where there are too many.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ PATIENT = Patience()
 
 def _protocol(patience: Patience, crowd: Crowd) -> type[H11Protocol]:
     class Patient(H11Protocol):
-        """HTTP with a limit to how long a request may take to come. How long an answer takes is nobody's fault."""
+        """HTTP with a limit to how long a request may take to come. The time of an answer is not limited."""
 
         address = ""
         _late: asyncio.TimerHandle | None = None
@@ -132,7 +132,7 @@ def _protocol(patience: Patience, crowd: Crowd) -> type[H11Protocol]:
 
 
 class _Listener(uvicorn.Server):
-    """Says when it answers, and leaves the signals of the process to whoever runs it."""
+    """Says when it answers, and leaves the signals of the process to its caller."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -181,7 +181,7 @@ async def serving(app: Starlette, listening: socket.socket, patience: Patience =
 def bound_port(host: str, port: int, command: str) -> socket.socket:
     """A socket at an address; 0 takes a free port. `command` is what takes a free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio sends an answer without waiting for more of it only where it is told that this is TCP.
+    # asyncio sends an answer without waiting for more of it only where the socket says that it is TCP.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -191,14 +191,14 @@ def _typed(text: str, hint: str) -> str:
     return sys.stdin.read()
 
 
-def _print(board: FleetBoard, as_json: bool, told: ActionResult, number: int | None = None) -> None:
+def _print(board: FleetBoard, as_json: bool, result: ActionResult, number: int | None = None) -> None:
     """What was written down, and the next command."""
     if as_json:
         field = board.field()
         state: dict[str, Any] = {"paused": field.paused, "stopping": field.stopping, "held": sorted(field.held)}
         task = board.board.get(number) if number is not None else None
-        print_json({"told": told.sentence, "task": task, **state})
+        print_json({"message": result.sentence, "task": task, **state})
         return
-    click.echo(told.sentence)
-    if told.hint:
-        show_hint(told.hint)
+    click.echo(result.sentence)
+    if result.hint:
+        show_hint(result.hint)
