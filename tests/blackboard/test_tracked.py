@@ -181,7 +181,7 @@ async def test_only_what_people_of_the_repository_say_reaches_an_agent(
     assert body == "It breaks.\n\nolga wrote:\n\nUse the blue one.\n\nada wrote:\n\nSaid here."
     settings(desk, tracker, comments_from="everyone")
     body = (await tracker.read(1)).body
-    assert "mallory said" in body
+    assert "mallory wrote" in body
     assert "It began." not in body
 
 

@@ -11,7 +11,7 @@ POINTS = {
     "at the first comment": "INSERT ON comments",
     "at the third comment": "INSERT ON comments WHEN (SELECT count(*) FROM comments) = 3",
     "at a label": "UPDATE ON tasks",
-    "where it notes what was said": "UPDATE OF said ON field_issues WHEN new.number = 4",
+    "where it notes what was said": "UPDATE OF posted ON field_issues WHEN new.number = 4",
     "while it keeps what it saw": "INSERT ON field_issues WHEN new.number = 2",
 }
 
