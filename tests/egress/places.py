@@ -8,7 +8,7 @@ from typing import Any
 
 import h11
 
-from genba.connections.egress.events import EgressEvent, Verdict
+from genba.domain.sessions.egress import EgressEvent, Verdict
 
 SOON = 30.0
 """The deadline of everything that must happen. It is never waited for when it does."""

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genba.connections.egress.broker import Broker
-from genba.connections.egress.events import Verdict
 from genba.connections.egress.exchange import SecretScrubber
 from genba.connections.egress.h11_connection import Patience
 from genba.connections.egress.model_calls import calls_of
 from genba.connections.egress.session_token import new_token
 from genba.domain.errors import ConfigurationError
+from genba.domain.sessions.egress import Verdict
 from tests.egress.brokered import CALLS, KEY, WORD, get, post, session
 from tests.egress.places import SOON, Client, Diary, Far, listening, ok, read_request
 

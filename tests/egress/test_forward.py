@@ -3,8 +3,8 @@
 import asyncio
 import contextlib
 
-from genba.connections.egress.events import Verdict
 from genba.connections.egress.port_forward import Forward
+from genba.domain.sessions.egress import Verdict
 from tests.egress.places import SOON, Client, Diary, listening
 from tests.egress.test_proxy import echo
 

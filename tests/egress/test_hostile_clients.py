@@ -6,8 +6,8 @@ import contextlib
 import pytest
 
 from genba.connections.egress.broker import Broker
-from genba.connections.egress.events import EgressEvent, Verdict
 from genba.connections.egress.h11_connection import Patience
+from genba.domain.sessions.egress import EgressEvent, Verdict
 from tests.egress.brokered import CALLS, KEY, WORD, get, post, session
 from tests.egress.places import Client, Far, listening, ok
 

@@ -10,10 +10,10 @@ import pytest
 import trustme
 
 from genba.connections.egress.addresses import AllowList, Denied, parse_entry
-from genba.connections.egress.events import Verdict
 from genba.connections.egress.h11_connection import Patience
 from genba.connections.egress.proxy import AllowListProxy
 from genba.domain.errors import ConfigurationError
+from genba.domain.sessions.egress import Verdict
 from genba.domain.sessions.sandbox import Network
 from tests.egress.places import SOON, Answer, Client, Diary, Far, listening, ok
 

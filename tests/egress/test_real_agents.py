@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from genba.connections.egress.broker import Broker
-from genba.connections.egress.events import Verdict
 from genba.connections.egress.model_calls import calls_of
 from genba.connections.egress.session_token import new_token
+from genba.domain.sessions.egress import Verdict
 from tests.clis import cli, path_with_clis
 from tests.egress.places import Diary, listening
 from tests.standins.model_server import Cut, Fail, ModelServer, Say, Write

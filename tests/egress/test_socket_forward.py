@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from genba.connections.egress.events import Verdict
 from genba.connections.egress.h11_connection import Patience
 from genba.connections.egress.socket_forward import SocketForward
+from genba.domain.sessions.egress import Verdict
 from tests.egress.places import SOON, Client, Diary, listening
 from tests.egress.test_proxy import echo
 

@@ -9,9 +9,9 @@ import pytest
 import trustme
 
 from genba.connections.egress.broker import Broker
-from genba.connections.egress.events import Verdict
 from genba.connections.egress.upstream import proxy_for
 from genba.domain.errors import ConfigurationError
+from genba.domain.sessions.egress import Verdict
 from tests.egress.brokered import CALLS, KEY, WORD, get, post
 from tests.egress.places import Client, Diary, Far, listening, ok
 

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import h11
 
 from genba.connections.egress.connection_limiter import Doorway, close
-from genba.connections.egress.events import AccessLog, EgressListener, Verdict
+from genba.connections.egress.events import AccessLog
 from genba.connections.egress.exchange import SecretScrubber, pass_on
 from genba.connections.egress.h11_connection import (
     BAD_GATEWAY,
@@ -39,6 +39,7 @@ from genba.connections.egress.request_loop import converse, plain_http_only
 from genba.connections.egress.upstream import Dialler, parse_upstream
 from genba.domain.errors import ConfigurationError
 from genba.domain.problems import Problem
+from genba.domain.sessions.egress import EgressListener, Verdict
 
 PORT = "model"
 _METHODS = frozenset({b"GET", b"HEAD", b"POST"})

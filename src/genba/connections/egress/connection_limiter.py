@@ -4,7 +4,8 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 
-from genba.connections.egress.events import AccessLog, Verdict
+from genba.connections.egress.events import AccessLog
+from genba.domain.sessions.egress import Verdict
 
 MOST_CONNECTIONS = 128
 """Connections that one gate holds at the same time."""

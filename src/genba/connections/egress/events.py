@@ -1,33 +1,10 @@
 """The decisions of an egress port, each reported once and counted always."""
 
-from collections.abc import Callable
-from enum import StrEnum
-
-import msgspec
+from genba.domain.sessions.egress import EgressEvent, EgressListener, Verdict
 
 _MOST_EVENTS = 500
 """Decisions that one egress port reports. A hostile instance can ask for as many hosts as it likes."""
 _LONGEST_TARGET = 300
-
-
-class Verdict(StrEnum):
-    ALLOWED = "allowed"
-    DENIED = "denied"
-    FAILED = "failed"
-    """It was allowed, and could not be done: the other side was not there, or did not speak HTTP."""
-
-
-class EgressEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """A decision of a gate. It never holds a key, a word or a part of a message."""
-
-    port: str
-    verdict: Verdict
-    target: str
-    """`host:port`."""
-    detail: str = ""
-
-
-EgressListener = Callable[[EgressEvent], None]
 
 
 class AccessLog:

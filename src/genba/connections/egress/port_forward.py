@@ -3,9 +3,10 @@
 import asyncio
 
 from genba.connections.egress.connection_limiter import Doorway
-from genba.connections.egress.events import AccessLog, EgressListener, Verdict
+from genba.connections.egress.events import AccessLog
 from genba.connections.egress.h11_connection import PATIENT, Patience
 from genba.connections.egress.relay import relay
+from genba.domain.sessions.egress import EgressListener, Verdict
 
 PORT = "forward"
 

@@ -12,7 +12,7 @@ import h11
 
 from genba.connections.egress.addresses import AllowList, Denied, Unresolved, of_this_host, split_target
 from genba.connections.egress.connection_limiter import Doorway, close
-from genba.connections.egress.events import AccessLog, EgressListener, Verdict
+from genba.connections.egress.events import AccessLog
 from genba.connections.egress.exchange import SecretScrubber, pass_on
 from genba.connections.egress.h11_connection import (
     BAD_GATEWAY,
@@ -42,6 +42,7 @@ from genba.connections.egress.upstream_proxy import (
 )
 from genba.domain.errors import ConfigurationError
 from genba.domain.problems import Problem
+from genba.domain.sessions.egress import EgressListener, Verdict
 from genba.domain.sessions.sandbox import Network
 
 PORT = "proxy"

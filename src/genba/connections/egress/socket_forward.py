@@ -8,9 +8,10 @@ import asyncio
 from collections.abc import Callable
 
 from genba.connections.egress.connection_limiter import Doorway
-from genba.connections.egress.events import AccessLog, EgressListener, Verdict
+from genba.connections.egress.events import AccessLog
 from genba.connections.egress.h11_connection import Patience
 from genba.connections.egress.relay import Ends, relay
+from genba.domain.sessions.egress import EgressListener, Verdict
 
 PORT = "workflow"
 PATIENT = Patience(dial=90.0, tunnel=24 * 3600.0)

@@ -183,3 +183,29 @@ def proxy_variables(url: str) -> dict[str, str]:
         return {}
     ways = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), url)
     return ways | dict.fromkeys(("NO_PROXY", "no_proxy"), ",".join(LOOPBACK))
+
+
+class PrivateBinds(msgspec.Struct, frozen=True, kw_only=True):
+    """What a sandbox must show for the worktree in it to be one of git's."""
+
+    binds: tuple[Bind, ...]
+    readable: tuple[str, ...]
+    overlay: Overlay | None
+
+
+class CheckoutView(msgspec.Struct, frozen=True, kw_only=True):
+    """Where commands run now. All paths are the same inside a sandbox and outside of it."""
+
+    tree: str
+    home: str
+    temporary: str
+    """The folder for temporary files, where the commands have no `/tmp` of their own."""
+    reports: str
+    """A folder that the commands can write and the host can see."""
+    objects: str = ""
+    """What is seen in a sandbox in the place of the user's objects: those of the commit, and of no other work."""
+    overlay: Overlay | None = None
+    home_overlay: Overlay | None = None
+    setup: bool = False
+    read_only: tuple[Bind, ...] = ()
+    """What judges, laid over the tree: files that cannot be written, and folders that hold them in their place."""

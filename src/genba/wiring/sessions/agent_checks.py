@@ -11,10 +11,10 @@ from genba.domain.ports import Checks, Processes
 from genba.domain.sessions.evidence import CommitsExistCheck, FilesChangedCheck, GitCleanCheck
 
 if TYPE_CHECKING:
+    from genba.application.sandbox.agent_environment import AgentEnvironmentKeeper
     from genba.connections.git.repository.layout import RepositoryLayout
     from genba.domain.sessions.evidence import Check, CheckResult
     from genba.domain.sessions.workspaces import Workspace
-    from genba.wiring.sandbox.agent_environment import AgentEnvironmentKeeper
 
 
 class LazyChecks:
@@ -35,9 +35,11 @@ class LazyChecks:
         sandbox = self.keeper.sandbox
         if sandbox is None or not self.keeper.kind.is_sandboxed:
             return self.processes
-        from genba.wiring.sandbox.goal_commands import EnclosedCommands  # noqa: PLC0415  (only a sandbox needs it)
+        from genba.application.sandbox.goal_commands import EnclosedCommands  # noqa: PLC0415  (only a sandbox needs it)
 
-        return EnclosedCommands(sandbox, self.processes, lambda _command: self.keeper.spec(workspace))
+        return EnclosedCommands(
+            sandbox, self.processes, self.keeper.ports.host, lambda _command: self.keeper.spec(workspace)
+        )
 
 
 def looks_at_files(definition: AgentDefinition) -> bool:

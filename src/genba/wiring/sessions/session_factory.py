@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from genba.application.sandbox.agent_environment import AgentEnvironmentKeeper, WorkflowDoor
 from genba.application.sessions.host import host_name
 from genba.application.sessions.session_record import remember
 from genba.application.verification.session_task import check_task
@@ -42,8 +43,8 @@ from genba.execution.session_context import (
 )
 from genba.execution.session_progress import SessionProgress
 from genba.judgement.language.sentences import in_language
-from genba.wiring.sandbox.agent_environment import AgentEnvironmentKeeper, WorkflowDoor
 from genba.wiring.sandbox.agent_identity import agent_identity, identity_variables
+from genba.wiring.sandbox.environment_ports import environment_ports
 from genba.wiring.sandbox.preload import load_ahead
 from genba.wiring.sandbox.sandbox_choice import choose, make
 from genba.wiring.sessions.agent_checks import LazyChecks, looks_at_files, validators_of
@@ -355,6 +356,7 @@ def agent_environment(
     keeper = AgentEnvironmentKeeper(
         definition=definition,
         adapter=adapter,
+        ports=environment_ports(),
         sandbox=sandbox,
         kind=kind,
         processes=context.processes,
@@ -374,9 +376,9 @@ def sweeping(context: ProjectContext, kind: SandboxKind, sandbox: Sandbox | None
     """Ends the processes that a dead session left, wherever they are."""
     if sandbox is None or kind not in (SandboxKind.DOCKER, SandboxKind.PODMAN):
         return context.processes
-    from genba.wiring.sandbox.goal_commands import EnclosedSweeps  # noqa: PLC0415  (only containers need it)
+    from genba.application.sandbox.goal_commands import EnclosedSweeps  # noqa: PLC0415  (only containers need it)
 
-    return EnclosedSweeps(sandbox, context.processes, folder / "sandbox")
+    return EnclosedSweeps(sandbox, context.processes, context.ports.files, folder / "sandbox")
 
 
 def journal_path(context: ProjectContext, definition: AgentDefinition, run: str) -> Path:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import msgspec
 
+from genba.application.sandbox.agent_environment import AgentEnvironmentKeeper, WorkflowDoor
 from genba.application.sessions.session_record import recall
 from genba.connections.detached.adapter import DetachedAdapter, Posting
 from genba.connections.detached.fork_server_client import ForkServerClient
@@ -35,7 +36,6 @@ from genba.domain.redaction import OutputRedactor, Redactor, without_tokens
 from genba.domain.sessions.replies import Reply
 from genba.execution.run_values import RunPlan
 from genba.wiring.project.project_context import ProjectContext
-from genba.wiring.sandbox.agent_environment import AgentEnvironmentKeeper, WorkflowDoor
 from genba.wiring.sessions.session_factory import agent_environment, sweeping
 
 _LONGEST_LOOK_SECONDS = 1.0

@@ -41,7 +41,7 @@ from genba.execution.verification.policy import Policy
 from genba.execution.verification.verify import Verifier
 
 if TYPE_CHECKING:
-    from genba.connections.egress.events import EgressEvent
+    from genba.domain.sessions.egress import EgressEvent
 
 _RULES = "tests are counted"
 """What results are judged by: kept results of older rules do not count."""
@@ -91,7 +91,7 @@ def verifier(
 
     What they run was written by an agent, so to Genba they are no person, but that agent.
     """
-    from genba.wiring.sandbox.goal_commands import NetworkNoted, OwnTemporaryFolder  # noqa: PLC0415  (only who verifies needs it)
+    from genba.application.sandbox.goal_commands import NetworkNoted, OwnTemporaryFolder  # noqa: PLC0415  (only who verifies needs it)
 
     environment = passed_on(os.environ, *layout.folders)
     known_as = {"GENBA_RUN": mark, "GENBA_AGENT": agent or _NOBODY}
@@ -180,12 +180,13 @@ class GoalSandbox:
     def around(
         self, policy: Policy, processes: Processes, checkouts: GitCheckouts, told: Callable[[EgressEvent], None]
     ) -> Processes:
-        from genba.wiring.sandbox.goal_commands import (  # noqa: PLC0415  (see above)
+        from genba.application.sandbox.goal_commands import (  # noqa: PLC0415  (see above)
             CheckoutSpecs,
             EnclosedCommands,
             GoalNetworks,
             Reach,
         )
+        from genba.wiring.sandbox.environment_ports import environment_ports  # noqa: PLC0415
 
         own, project = self.own, self.project
         networks = GoalNetworks(
@@ -193,8 +194,9 @@ class GoalSandbox:
             setup=Reach(policy.setup_network, project.allow),
         )
         seen = passed_on(os.environ, *self.layout.folders)
-        specs = CheckoutSpecs(self.layout, own, networks, seen, checkouts.view, told)
-        return EnclosedCommands(self.sandbox, processes, specs.spec)
+        ports = environment_ports()
+        specs = CheckoutSpecs(self.layout, ports, own, networks, seen, checkouts.view, told)
+        return EnclosedCommands(self.sandbox, processes, ports.host, specs.spec)
 
 
 def fingerprint(environment: dict[str, str]) -> str:

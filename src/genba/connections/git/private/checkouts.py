@@ -14,11 +14,12 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from genba.connections.git.private.packs import Packs
-from genba.connections.git.private.views import View, Views
+from genba.connections.git.private.views import Views
 from genba.connections.git.repository.layout import RepositoryLayout
 from genba.connections.git.repository.locks import FileLock
 from genba.connections.git.worktrees.trash import delete_later, throw_away
 from genba.domain.goals.verification import NOTHING_KEPT, Kept
+from genba.domain.sessions.sandbox import CheckoutView
 
 LeftBy = Callable[[str], Awaitable[None]]
 _SHA256 = 64
@@ -80,7 +81,7 @@ class GitCheckouts:
         """What ran since the last `renew` was the setup: what it made is seen in all further views."""
         await asyncio.to_thread(self._views[folder].keep)
 
-    def view(self, workdir: str) -> View | None:
+    def view(self, workdir: str) -> CheckoutView | None:
         """The view that a command in this folder runs in; None for a folder that is none of a checkout."""
         path = Path(workdir)
         for folder, views in self._views.items():

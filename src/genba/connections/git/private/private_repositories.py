@@ -24,20 +24,12 @@ from genba.connections.git.repository.layout import RepositoryLayout
 from genba.connections.git.worktrees.trash import delete_later, throw_away
 from genba.connections.untrusted_files import read_file
 from genba.domain.errors import GitError
-from genba.domain.sessions.sandbox import Bind, Overlay
+from genba.domain.sessions.sandbox import Bind, PrivateBinds
 from genba.domain.sessions.workspaces import Workspace
 
 _HEAD_REF = "ref: "
 _MOST_REFS = 20_000
 _LARGEST_HEAD = 4096
-
-
-class PrivateBinds(msgspec.Struct, frozen=True, kw_only=True):
-    """What a cell must have for the working tree in it to be one of git's."""
-
-    binds: tuple[Bind, ...]
-    readable: tuple[str, ...]
-    overlay: Overlay | None
 
 
 def private_binds(layout: RepositoryLayout, workspace: Workspace) -> PrivateBinds:

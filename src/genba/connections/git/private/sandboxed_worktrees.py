@@ -10,7 +10,6 @@ from genba.connections.git.private.bundles import BundleLimits, bring
 from genba.connections.git.private.identity import Identity, corrected
 from genba.connections.git.private.packs import Packs
 from genba.connections.git.private.private_repositories import (
-    PrivateBinds,
     borrowed_commit,
     held_refs,
     hold,
@@ -36,6 +35,7 @@ from genba.domain.errors import BoundaryViolationError, GenbaError, GitError, St
 from genba.domain.ports import Sandbox
 from genba.domain.sessions.branch_naming import plain_name
 from genba.domain.sessions.evidence import TreeFacts
+from genba.domain.sessions.sandbox import PrivateBinds
 from genba.domain.sessions.workspaces import Removal, Workspace, WorkspaceRequest
 
 _LONGEST_SHOWN = 200

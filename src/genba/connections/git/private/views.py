@@ -25,7 +25,7 @@ from genba.connections.own_processes import own_environment
 from genba.connections.untrusted_files import UntrustedFolder
 from genba.domain.errors import DiskFullError, GitError
 from genba.domain.goals.verification import NOTHING_KEPT, Kept
-from genba.domain.sessions.sandbox import Bind, Overlay
+from genba.domain.sessions.sandbox import Bind, CheckoutView, Overlay
 
 KEPT_AT_HOME = (
     ".cache", ".local/bin", ".local/lib", ".local/share", ".npm/_cacache", ".npm/_npx", ".pnpm-store", ".yarn/berry",
@@ -39,24 +39,6 @@ KEPT_AT_HOME = (
 _COPY_SECONDS = 1800
 
 
-class View(msgspec.Struct, frozen=True, kw_only=True):
-    """Where commands run now. All paths are the same inside a sandbox and outside of it."""
-
-    tree: str
-    home: str
-    temporary: str
-    """The folder for temporary files, where the commands have no `/tmp` of their own."""
-    reports: str
-    """A folder that the commands can write and the host can see."""
-    objects: str = ""
-    """What is seen in a sandbox in the place of the user's objects: those of the commit, and of no other work."""
-    overlay: Overlay | None = None
-    home_overlay: Overlay | None = None
-    setup: bool = False
-    read_only: tuple[Bind, ...] = ()
-    """What judges, laid over the tree: files that cannot be written, and folders that hold them in their place."""
-
-
 class Views:
     """The views of one checkout, one at a time. `place` is its folder; `pristine` in it has the files of the commit."""
 
@@ -66,7 +48,7 @@ class Views:
         self.place = place
         self.pristine = place / "pristine"
         self.overlays = overlays
-        self.now: View | None = None
+        self.now: CheckoutView | None = None
         self.kept = NOTHING_KEPT
         self._count = 0
 
@@ -80,7 +62,7 @@ class Views:
         for name in ("reports", "temporary"):
             (own / name).mkdir(parents=True, mode=0o700)
         tree, home = self.place / "tree", self.place / "home"
-        view = View(
+        view = CheckoutView(
             tree=str(tree),
             home=str(home),
             temporary=f"{own}/temporary",
@@ -122,7 +104,7 @@ class Views:
             return ()
         return tuple(path for path in self.kept.paths if not self._is_unchanged(self.now, path))
 
-    def _is_unchanged(self, view: View, path: str) -> bool:
+    def _is_unchanged(self, view: CheckoutView, path: str) -> bool:
         wanted = (self.pristine / path).read_bytes()
         if view.overlay is None:
             return UntrustedFolder(Path(view.tree)).read_start(path, len(wanted) + 1) == wanted

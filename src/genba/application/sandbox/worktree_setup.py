@@ -10,8 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from genba.connections.atomic_write import put
-from genba.connections.removal import remove_tree
+from genba.application.sandbox.ports import EnvironmentPorts
 from genba.definitions.project.sandbox_section import AgentEnvironment
 from genba.domain.errors import StateConflictError, UnrecoverableError
 from genba.domain.processes import Command, Ending
@@ -25,7 +24,13 @@ class Ready:
     """What a working tree needs before its agent comes, beyond the files of git."""
 
     def __init__(
-        self, plan: AgentEnvironment, folder: Path, top: Path, ignored: Ignored, variables: dict[str, str]
+        self,
+        plan: AgentEnvironment,
+        folder: Path,
+        top: Path,
+        ignored: Ignored,
+        variables: dict[str, str],
+        tools: EnvironmentPorts,
     ) -> None:
         self.plan = plan
         self.done = folder / "ready"
@@ -33,6 +38,7 @@ class Ready:
         self.top = top
         self.ignored = ignored
         self.variables = variables
+        self.tools = tools
 
     async def set_up(self, session: AgentSession) -> None:
         """Copy and run what the project asks for. Safe to repeat; a tree that is ready is left alone."""
@@ -45,7 +51,7 @@ class Ready:
         if self.plan.setup is not None:
             words = ("sh", "-c", self.plan.setup) if isinstance(self.plan.setup, str) else self.plan.setup
             await self._run(session, words, "worktree.setup")
-        put(self.done, this_tree.encode())
+        self.tools.files.put(self.done, this_tree.encode())
 
     async def _run(self, session: AgentSession, argv: tuple[str, ...], what: str) -> None:
         limit = self.plan.setup_timeout_seconds
@@ -84,7 +90,7 @@ class Ready:
         try:
             await self._run(session, ("cp", "-R", "-P", "-p", f"{staged}/.", session.workdir), "worktree.copy")
         finally:
-            await asyncio.to_thread(remove_tree, staged)
+            await asyncio.to_thread(self.tools.host.remove_tree, staged)
 
     def _wanted(self) -> tuple[str, ...]:
         """The files that the globs name, none of them outside of the checkout."""
@@ -103,17 +109,17 @@ class Ready:
 
 
 @contextmanager
-def making_ready(plan: AgentEnvironment, folder: Path, top: Path, ignored: Ignored) -> Iterator[Ready]:
+def making_ready(
+    plan: AgentEnvironment, folder: Path, top: Path, ignored: Ignored, tools: EnvironmentPorts
+) -> Iterator[Ready]:
     """Everything that a tree needs; its ports are free and its own until the end."""
     variables = dict(plan.environment)
     if not plan.ports:
-        yield Ready(plan, folder, top, ignored, variables)
+        yield Ready(plan, folder, top, ignored, variables, tools)
         return
-    from genba.connections.processes.ports import reserved_ports  # noqa: PLC0415  (only who asks for ports pays)
-
-    with reserved_ports(plan.ports) as ports:
+    with tools.host.reserved_ports(plan.ports) as ports:
         values = {"GENBA_PORT_FIRST": str(ports[0]), "GENBA_PORT_LAST": str(ports[-1]), "PORT": str(ports[0])}
-        yield Ready(plan, folder, top, ignored, {**variables, **values})
+        yield Ready(plan, folder, top, ignored, {**variables, **values}, tools)
 
 
 def _ignore_output(_stream: str, _line: str) -> None:

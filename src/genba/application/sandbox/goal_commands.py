@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from genba.connections.git.repository.layout import RepositoryLayout
-from genba.connections.private_folders import make_private_folder
+from genba.application.sandbox.agent_environment import PROXY, PROXY_PORT, loopback_address, sandboxed_environment
 from genba.definitions.project.sandbox_section import AgentEnvironment
 from genba.domain.errors import UnrecoverableError
 from genba.domain.goals.goal import Goal
@@ -20,15 +18,15 @@ from genba.domain.ports import GoalRunner, Processes, Sandbox, SandboxHandle
 from genba.domain.processes import Command, Exit, OutputListener
 from genba.domain.sessions.evidence import CheckResult
 from genba.domain.sessions.sandbox import Bind, EgressPort, Network, SandboxSpec, proxy_variables
-from genba.wiring.sandbox.agent_environment import PROXY, PROXY_PORT, WhenAsked, loopback_address, sandboxed_environment
-from genba.wiring.sandbox.readable_paths import readable_folders
 
 if TYPE_CHECKING:
-    from genba.connections.egress.events import EgressEvent
-    from genba.connections.git.private.views import View
+    from genba.application.ports import Files, Layout
+    from genba.application.sandbox.ports import EnvironmentPorts, Host
+    from genba.domain.sessions.egress import EgressEvent
+    from genba.domain.sessions.sandbox import CheckoutView
 
 SpecFor = Callable[[Command], SandboxSpec | None]
-ViewOf = Callable[[str], "View | None"]
+ViewOf = Callable[[str], "CheckoutView | None"]
 _NAMED = 5
 """Hosts that one line names."""
 
@@ -36,9 +34,10 @@ _NAMED = 5
 class EnclosedCommands:
     """Runs each command in a sandbox of its own; one that needs none, as it is."""
 
-    def __init__(self, sandbox: Sandbox, processes: Processes, spec_for: SpecFor) -> None:
+    def __init__(self, sandbox: Sandbox, processes: Processes, host: Host, spec_for: SpecFor) -> None:
         self.sandbox = sandbox
         self.processes = processes
+        self.host = host
         self.spec_for = spec_for
         self._open: set[SandboxHandle] = set()
 
@@ -49,7 +48,7 @@ class EnclosedCommands:
         handle = await self.sandbox.open(spec)
         self._open.add(handle)
         try:
-            environment = inside(command.environment, spec.home, handle.ports)
+            environment = inside(self.host, command.environment, spec.home, handle.ports)
             return await handle.run(msgspec.structs.replace(command, environment=environment), on_output)
         finally:
             self._open.discard(handle)
@@ -63,16 +62,17 @@ class EnclosedCommands:
 class EnclosedSweeps:
     """Processes whose sweeps reach into sandboxes too: a container is not a child process."""
 
-    def __init__(self, sandbox: Sandbox, processes: Processes, folder: Path) -> None:
+    def __init__(self, sandbox: Sandbox, processes: Processes, files: Files, folder: Path) -> None:
         self.sandbox = sandbox
         self.processes = processes
+        self.files = files
         self.folder = folder
 
     async def run(self, command: Command, on_output: OutputListener) -> Exit:
         return await self.processes.run(command, on_output)
 
     async def sweep(self, mark: str) -> int:
-        make_private_folder(self.folder)
+        self.files.make_private_folder(self.folder)
         place = str(self.folder)
         handle = await self.sandbox.open(SandboxSpec(run=mark, folder=place, tree=place, home=place))
         try:
@@ -100,11 +100,12 @@ class OwnTemporaryFolder:
 
 
 class CheckoutSpecs:
-    """The cells of clean checkouts: one for each view of them, with a HOME that goes away with it."""
+    """The sandboxes of clean checkouts: one for each view of them, with a HOME that goes away with it."""
 
     def __init__(
         self,
-        layout: RepositoryLayout,
+        layout: Layout,
+        ports: EnvironmentPorts,
         agent: AgentEnvironment,
         networks: GoalNetworks,
         environment: Mapping[str, str],
@@ -119,10 +120,11 @@ class CheckoutSpecs:
         self.report = report
         self.root = layout.own / "checkouts"
         self.objects = str(layout.common / "objects")
-        self.readable = readable_folders(None, agent.read, environment)
+        self.egress = ports.egress
+        self.readable = ports.host.readable_folders(None, agent.read, environment)
 
     def spec(self, command: Command) -> SandboxSpec | None:
-        """The cell around a command in a checkout; None for what Genba runs elsewhere for itself."""
+        """The sandbox of a command in a checkout; None for what Genba runs elsewhere for itself."""
         workdir = Path(command.workdir)
         if not workdir.is_relative_to(self.root):
             return None
@@ -151,13 +153,8 @@ class CheckoutSpecs:
     def _egress_ports(self, reach: Reach) -> tuple[EgressPort, ...]:
         if reach.network is Network.NONE:
             return ()
-
-        def make() -> Any:
-            from genba.connections.egress.proxy import AllowListProxy  # noqa: PLC0415  (see WhenAsked)
-
-            return AllowListProxy(reach.network, reach.allow, self.report, environment=os.environ)
-
-        return (EgressPort(name=PROXY, port=PROXY_PORT, serve=WhenAsked(make, bool(reach.allow)).serve),)
+        server = self.egress.proxy(reach.network, reach.allow, self.report, checked=bool(reach.allow))
+        return (EgressPort(name=PROXY, port=PROXY_PORT, serve=server.serve),)
 
 
 class Reach(msgspec.Struct, frozen=True):
@@ -175,12 +172,12 @@ class GoalNetworks(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NetworkNoted:
-    """Runs goals, and adds to each result what its commands asked of the network, and what that answered."""
+    """Runs goals, and adds to each result the hosts that its commands asked for, and the answers."""
 
     def __init__(self, runner: GoalRunner, used: list[EgressEvent]) -> None:
         self.runner = runner
         self.used = used
-        """What the gates of the commands tell; one goal runs at a time."""
+        """What the egress ports of the commands report; one goal runs at a time."""
 
     async def run(self, goal: Goal, place: Place, mark: str) -> CheckResult:
         self.used.clear()
@@ -204,7 +201,7 @@ def _because(event: EgressEvent) -> str:
     return f": {event.detail}" if event.detail else ""
 
 
-def inside(environment: Mapping[str, str], home: str, ports: Mapping[str, int]) -> dict[str, str]:
+def inside(host: Host, environment: Mapping[str, str], home: str, ports: Mapping[str, int]) -> dict[str, str]:
     """The variables inside a sandbox, with its proxy."""
     way = proxy_variables(loopback_address(ports[PROXY])) if PROXY in ports else {}
-    return {**sandboxed_environment(environment, home), **way}
+    return {**sandboxed_environment(host, environment, home), **way}

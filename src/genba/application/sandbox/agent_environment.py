@@ -6,11 +6,11 @@ import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from genba.connections.private_folders import make_private_folder
+from genba.application.sandbox.worktree_setup import Ignored, making_ready
 from genba.definitions.agent.definition import AgentDefinition
 from genba.definitions.agent.state_driven import SERVER
 from genba.domain.events import EgressUsed, Event, Notice
@@ -29,11 +29,11 @@ from genba.domain.sessions.sandbox import (
     proxy_variables,
 )
 from genba.domain.sessions.workspaces import Workspace
-from genba.wiring.sandbox.worktree_setup import Ignored, making_ready
 
 if TYPE_CHECKING:
-    from genba.connections.egress.events import EgressEvent
-    from genba.connections.git.private.private_repositories import PrivateBinds
+    from genba.application.sandbox.ports import EnvironmentPorts, Host
+    from genba.domain.sessions.egress import EgressEvent
+    from genba.domain.sessions.sandbox import PrivateBinds
 
 PROXY, _MODEL, _WORKFLOW = "proxy", "model", "workflow"
 PROXY_PORT, _MODEL_PORT, _WORKFLOW_PORT = 3128, 3129, 3130
@@ -63,6 +63,7 @@ class AgentEnvironmentKeeper:
         *,
         definition: AgentDefinition,
         adapter: BaseAdapter,
+        ports: EnvironmentPorts,
         sandbox: Sandbox | None,
         kind: SandboxKind,
         processes: Processes,
@@ -78,6 +79,7 @@ class AgentEnvironmentKeeper:
         self.definition = definition
         self.plan = definition.environment
         self.adapter = adapter
+        self.ports = ports
         self.sandbox = sandbox
         """None: no sandbox, and no egress ports."""
         self.kind = kind
@@ -110,7 +112,7 @@ class AgentEnvironmentKeeper:
             home=str(home),
             sandboxed=self.kind.is_sandboxed,
         )
-        with making_ready(self.plan, self.folder, self.top, self.ignored) as ready:
+        with making_ready(self.plan, self.folder, self.top, self.ignored, self.ports) as ready:
             session = msgspec.structs.replace(session, environment={**environment, **ready.variables})
             if self.sandbox is None:
                 async with self._without_sandbox(session) as bare:
@@ -133,14 +135,8 @@ class AgentEnvironmentKeeper:
         if self.workflow is None:
             yield session
             return
-        from genba.connections.sandbox.egress_server import Gatekeeper  # noqa: PLC0415  (only who asks needs it)
-
-        gatekeeper = Gatekeeper()
-        try:
-            ports = await gatekeeper.open_on_loopback((self._way_to_ask(self.workflow),))
+        async with self.ports.egress.on_loopback((self._way_to_ask(self.workflow),)) as ports:
             yield self._can_ask(session, ports)
-        finally:
-            await gatekeeper.close()
 
     def _can_ask(self, session: AgentSession, ports: Mapping[str, int]) -> AgentSession:
         """The secret goes to the instance alone: whatever makes its place ready does without."""
@@ -158,9 +154,7 @@ class AgentEnvironmentKeeper:
         """Delete the private HOME of a session that completed, in the background."""
         places = [self.folder / name for name in ("home", "sandbox") if (self.folder / name).is_dir()]
         if any(next(place.iterdir(), None) is not None for place in places):
-            from genba.connections.git.worktrees.trash import delete_later  # noqa: PLC0415  (only where there is something)
-
-            delete_later(*places)
+            self.ports.host.delete_later(*places)
         else:
             for place in places:
                 place.rmdir()
@@ -168,16 +162,16 @@ class AgentEnvironmentKeeper:
     def _folder(self, name: str) -> Path:
         """A folder of this run; it lasts as long as the run can be resumed."""
         path = self.folder / name
-        make_private_folder(path)
+        self.ports.files.make_private_folder(path)
         return path
 
     def _environment(self, home: Path) -> dict[str, str]:
-        return sandboxed_environment(self.environment, str(home)) if self.kind.is_sandboxed else self.environment
+        if not self.kind.is_sandboxed:
+            return self.environment
+        return sandboxed_environment(self.ports.host, self.environment, str(home))
 
     def spec(self, workspace: Workspace, egress_ports: tuple[EgressPort, ...] = ()) -> SandboxSpec:
         """What an instance in this workspace can see and write."""
-        from genba.wiring.sandbox.readable_paths import readable_folders  # noqa: PLC0415  (only a sandbox needs it)
-
         parts = self.parts(workspace) if self.parts is not None else None
         return SandboxSpec(
             run=workspace.run,
@@ -186,7 +180,7 @@ class AgentEnvironmentKeeper:
             home=str(self._folder("home")),
             writable=(str(self._folder("asks")),),
             readable=(
-                *readable_folders(self.adapter, self.plan.read, self.environment),
+                *self.ports.host.readable_folders(self.adapter, self.plan.read, self.environment),
                 *(parts.readable if parts is not None else ()),
             ),
             binds=parts.binds if parts is not None else (),
@@ -233,66 +227,25 @@ class AgentEnvironmentKeeper:
         return self.adapter.provider(os.environ)
 
     def _broker(self, provider: Provider, key: str) -> tuple[EgressPort, str]:
-        from genba.connections.egress.session_token import new_token  # noqa: PLC0415  (only who has a key pays)
-
-        token = new_token()
-
-        def make() -> Any:
-            from genba.connections.egress.broker import Broker  # noqa: PLC0415  (see WhenAsked)
-            from genba.connections.egress.model_calls import calls_of  # noqa: PLC0415
-            from genba.connections.egress.upstream import proxy_for  # noqa: PLC0415
-
-            way = proxy_for(provider.url, os.environ)
-            calls = calls_of(provider.name, os.environ)
-            return Broker(provider.url, provider.header, key, token, self._report, calls=calls, proxy=way)
-
-        return EgressPort(
-            name=_MODEL,
-            port=_MODEL_PORT,
-            serve=WhenAsked(make, "://" not in provider.url or "GENBA_MODEL_CALLS" in os.environ).serve,
-        ), token
+        server, token = self.ports.egress.broker(provider, key, self._report)
+        return EgressPort(name=_MODEL, port=_MODEL_PORT, serve=server.serve), token
 
     def _proxy(self, allow: tuple[str, ...]) -> EgressPort:
-        def make() -> Any:
-            from genba.connections.egress.proxy import AllowListProxy  # noqa: PLC0415  (see WhenAsked)
-
-            return AllowListProxy(self.plan.network, allow, self._report, environment=os.environ)
-
-        return EgressPort(name=PROXY, port=PROXY_PORT, serve=WhenAsked(make, bool(self.plan.allow)).serve)
+        server = self.ports.egress.proxy(self.plan.network, allow, self._report, checked=bool(self.plan.allow))
+        return EgressPort(name=PROXY, port=PROXY_PORT, serve=server.serve)
 
     def _forward(self, host: str, port: int) -> EgressPort:
-        from genba.connections.egress.port_forward import Forward  # noqa: PLC0415  (only a sandbox needs it)
-
-        return EgressPort(name=f"{host}:{port}", port=port, serve=Forward(host, port, self._report).serve)
+        server = self.ports.egress.forward(host, port, self._report)
+        return EgressPort(name=f"{host}:{port}", port=port, serve=server.serve)
 
     def _way_to_ask(self, door: WorkflowDoor) -> EgressPort:
-        def make() -> Any:
-            from genba.connections.egress.socket_forward import SocketForward  # noqa: PLC0415  (see WhenAsked)
-
-            return SocketForward(door.place, self._report)
-
-        return EgressPort(name=_WORKFLOW, port=_WORKFLOW_PORT, serve=WhenAsked(make, now=False).serve)
+        server = self.ports.egress.socket_forward(door.place, self._report)
+        return EgressPort(name=_WORKFLOW, port=_WORKFLOW_PORT, serve=server.serve)
 
     def _report(self, event: EgressEvent) -> None:
         if event.port == _MODEL and event.verdict == "allowed":
             return  # every question goes there; the replies tell of it
         self.emit(EgressUsed(port=event.port, verdict=event.verdict, target=event.target, detail=event.detail))
-
-
-class WhenAsked:
-    """A handler that is made at its first connection: an agent takes longer to start than it takes to load one.
-
-    One whose settings may be wrong is made at once, so that it fails before anything starts.
-    """
-
-    def __init__(self, make: Callable[[], Any], now: bool) -> None:
-        self.make = make
-        self.made = make() if now else None
-
-    async def serve(self, reader: Any, writer: Any) -> None:
-        if self.made is None:
-            self.made = self.make()
-        await self.made.serve(reader, writer)
 
 
 OF_THE_HOST = frozenset({
@@ -322,13 +275,11 @@ def _reached_by(session: AgentSession, ports: Mapping[str, int]) -> AgentSession
     return session
 
 
-def sandboxed_environment(environment: Mapping[str, str], home: str) -> dict[str, str]:
+def sandboxed_environment(host: Host, environment: Mapping[str, str], home: str) -> dict[str, str]:
     """The variables inside a sandbox: with a HOME of its own, and without names of places outside."""
-    from genba.connections.sandbox.system_folders import toolchain_variables  # noqa: PLC0415  (only a sandbox needs it)
-
     own = {name: value for name, value in environment.items() if name not in OF_THE_HOST}
     inside = {"HOME": home, "TMPDIR": "/tmp"}  # noqa: S108  (the cell's own)
-    return {**toolchain_variables(environment), **own, **inside}
+    return {**host.toolchain_variables(environment), **own, **inside}
 
 
 def loopback_address(port: int) -> str:

@@ -1,0 +1,1 @@
+"""The environments that agents and goals run in."""
