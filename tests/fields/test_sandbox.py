@@ -414,7 +414,7 @@ def test_a_step_may_use_fewer_tools_and_never_others(project: Project) -> None:
 def test_all_permissions_without_a_sandbox_are_refused_unless_the_risk_is_accepted(project: Project) -> None:
     command(project, COMMIT, boundaries={"permissionMode": "bypassPermissions"})
     done = project.genba("run", "worker", check=3)
-    assert "bypassPermissions without walls" in done.err
+    assert "bypassPermissions without a sandbox" in done.err
     assert "--i-accept-the-risk" in done.err
     assert project.run("worker", "--i-accept-the-risk")["outcome"] == "completed"
 
