@@ -91,7 +91,7 @@ HISTORY_KINDS = {
     "agent_registered": "An external agent was registered.",
     "passkey_changed": "Its passkey was changed or revoked.",
     "credential_issued": "An agent got its one-time credential.",
-    "connected": "An agent signed in.",
+    "agent_connected": "An agent signed in.",
     "bound": "A connection was bound to a session.",
     "instance_stopped": "An agent must stop: `reason`.",
     "connection_closed": "A connection ended.",

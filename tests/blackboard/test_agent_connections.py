@@ -247,7 +247,7 @@ class TestStanding:
         assert not workflow.standing(session.run).connected
 
     @pytest.mark.parametrize(
-        ("reason", "said", "field", "told"),
+        ("reason", "message", "field", "expected"),
         [
             (ExitReason.BLOCKED, "which colour?", "blocked", "which colour?"),
             (ExitReason.SUSPENDED, "", "suspended", "others carry out the parts of its task"),
@@ -257,15 +257,15 @@ class TestStanding:
         ],
     )
     def test_the_first_reason_to_go_home_counts(
-        self, board: Blackboard, workflow: WorkflowBoard, reason: ExitReason, said: str, field: str, told: str
+        self, board: Blackboard, workflow: WorkflowBoard, reason: ExitReason, message: str, field: str, expected: str
     ) -> None:
         session = begin(board)
         connection = sit_down(board, session)
-        workflow.stop_instance(connection.id, reason, said)
+        workflow.stop_instance(connection.id, reason, message)
         workflow.stop_instance(connection.id, ExitReason.TAKEN, "another")
         standing = workflow.standing(session.run)
         found = {name: getattr(standing, name) for name in ("blocked", "suspended", "refused")}
-        assert {name: words for name, words in found.items() if words} == ({field: told} if field else {})
+        assert {name: words for name, words in found.items() if words} == ({field: expected} if field else {})
         assert workflow.snapshot(connection.id).ending is reason
 
         again = sit_down(board, session)

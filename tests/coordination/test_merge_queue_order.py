@@ -3,9 +3,12 @@ from hypothesis import strategies as st
 
 from genba.domain.fleet.records import EntryStatus, MergeEntry
 from genba.domain.tasks.task import Priority
-from genba.judgement.scheduling.queue_order import LONGEST_AGEING, TURNS_PER_RANK, halves, in_order, next_batch
+from genba.judgement.scheduling.queue_order import TURNS_PER_RANK, halves, in_order, next_batch
 from tests.coordination.queue_floor import QueueFloor
 from tests.project import Project
+
+LONGEST_AGEING = TURNS_PER_RANK * len(Priority)
+"""After so many queue passes no newer entry goes first, whatever its priority."""
 
 C, H, M, L = Priority.CRITICAL, Priority.HIGH, Priority.MEDIUM, Priority.LOW
 

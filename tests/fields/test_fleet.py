@@ -25,7 +25,6 @@ from genba.judgement.scheduling.actions import (
     Start,
 )
 from genba.judgement.scheduling.queue_order import next_batch
-from genba.judgement.scheduling.spending import allowance
 from tests.judgement.fleets import (
     decide,
     entry,
@@ -319,7 +318,6 @@ def test_a_budget_that_is_reached_keeps_agents_from_being_asked(config: Settings
     here = field(task(1), ledger=SPENT)
     assert none(Start, config.moves(f"budget: {{{name}: 4}}\n", here))
     assert only(Start, config.moves(f"budget: {{{name}: 5}}\n", here)).task == 1
-    assert allowance(here, config.read(f"budget: {{{name}: 5}}\n"), here.tasks[1], "iterator") == 1.0
 
 
 def test_how_long_ended_work_is_kept_is_read(config: Settings) -> None:

@@ -10,7 +10,6 @@ from genba.domain.problems import Problem
 from genba.domain.tasks.task import TaskStatus
 from genba.judgement.scheduling.actions import CreateSubtasks, Escalate, RejectPlan, Start, WaitReason
 from genba.judgement.scheduling.attempts import HOPELESS, error_text
-from genba.judgement.scheduling.spending import allowance
 from tests.judgement.fleets import (
     COMMIT,
     asked,
@@ -285,15 +284,3 @@ def test_the_budget_of_an_agent_stops_that_agent() -> None:
     found = decide(here, settings(budget={"agent_day_usd": 2}))
     assert only(Start, found).task == 2
     assert wait_of(1, found).kind is WaitReason.BUDGET
-
-
-def test_a_session_may_spend_what_the_tightest_budget_leaves() -> None:
-    spent = SpendingTotals(
-        project=Cost(cost_usd=50), today=Cost(cost_usd=8), by_agent_today={"iterator": Cost(cost_usd=1)},
-        by_task={1: Cost(cost_usd=0.5)},
-    )  # fmt: skip
-    here = field(task(1), ledger=spent)
-    assert allowance(here, settings(), here.tasks[1], "iterator") is None
-    every = settings(budget={"task_usd": 4, "agent_day_usd": 5, "day_usd": 10, "project_usd": 100})
-    assert allowance(here, every, here.tasks[1], "iterator") == 2.0
-    assert allowance(here, settings(budget={"day_usd": 5}), here.tasks[1], "iterator") == 0.0

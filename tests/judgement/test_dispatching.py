@@ -18,8 +18,6 @@ from genba.judgement.scheduling.actions import (
     Wait,
     WaitReason,
     Withdraw,
-    can_go_on,
-    next_time,
 )
 from tests.judgement.fleets import (
     COMMIT,
@@ -157,7 +155,6 @@ def test_a_paused_provider_is_not_asked_and_one_time_is_reported() -> None:
     assert started(found) == [2]
     assert none(Continue, found)
     assert (wait_of(0, found).kind, wait_of(0, found).until) == (WaitReason.PROVIDER, LATER)
-    assert next_time(found) == LATER
 
 
 def test_a_pause_that_is_over_stops_no_worker() -> None:
@@ -301,7 +298,7 @@ def test_a_target_that_was_in_the_way_is_tried_again_after_a_while() -> None:
     here = field(in_review(1), sessions=(verified(1),), entries=(stuck,))
     found = decide(here)
     assert none(RunQueue, found)
-    assert next_time(found) == "2026-03-01T12:00:05.000000Z"
+    assert wait_of(1, found).until == "2026-03-01T12:00:05.000000Z"
     assert only(RunQueue, decide(here, settings(merge={"retry_seconds": 5}))).target == "main"
     set_back = entry(1, EntryStatus.STUCK, detail="a rebase", finished_at="2026-03-01T18:00:00.000000Z")
     assert only(RunQueue, decide(field(in_review(1), sessions=(verified(1),), entries=(set_back,)))).target == "main"
@@ -372,7 +369,6 @@ def test_a_standstill_is_reported_once_for_the_project() -> None:
     here = field(task(1, status=TaskStatus.BLOCKED, blocker=blocker), task(2, dependencies=(1,)), ready=())
     found = decide(here)
     assert wait_of(0, found).why == "nothing can go on: 2 tasks wait, 1 of them for a person  genba task list"
-    assert not can_go_on(found)
 
 
 def test_an_empty_field_has_no_moves() -> None:

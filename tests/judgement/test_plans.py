@@ -15,11 +15,9 @@ from genba.judgement.scheduling.plans import (
     PlanLimits,
     find_circle,
     plan_check,
-    plan_gap,
     plan_limits,
     plan_lines,
     read_plan,
-    rejection_gap,
 )
 
 TASK = Task(id=1, number=12, title="Add a login", type="feature")
@@ -236,26 +234,6 @@ def test_the_limits_of_a_plan_come_from_the_tasks_around_it() -> None:
     limits = plan_limits(task, tasks, max_parts=5, agents=("a",))
 
     assert (limits.depth, limits.titles, limits.max_parts, limits.agents) == (1, ("Quarter",), 5, ("a",))
-
-
-def test_the_problems_go_back_as_a_gap() -> None:
-    read = read_plan(proposal(part("login"), part("ui", depends_on=["logn"])), TASK, LIMITS)
-    assert isinstance(read, tuple)
-
-    gap = plan_gap(read, 1)
-
-    assert gap.output == 'subtasks[1].depends_on: "logn" is no key of this plan (did you mean "login"?)'
-    assert "1 problem." in gap.detail
-    assert (gap.attempt, gap.max_attempts) == (1, 3)
-    many = plan_gap([Problem("", f"p{at}", "is wrong") for at in range(40)])
-    assert many.output.splitlines()[-1] == "and 15 more"
-
-
-def test_a_rejected_plan_goes_back_with_the_reason_of_the_person() -> None:
-    gap = rejection_gap("Too many parts.")
-
-    assert gap.output == "Too many parts."
-    assert "a person rejected the plan" in gap.detail
 
 
 def test_a_plan_is_shown_as_a_tree() -> None:

@@ -15,7 +15,6 @@ from genba.judgement.verification.reviews import (
     next_of_review,
     read_verdict,
     verdict_check,
-    verdict_gap,
 )
 from tests.judgement.fleets import task
 
@@ -125,16 +124,6 @@ def test_the_author_gets_the_requested_changes() -> None:
     assert (gap.check, gap.attempt, gap.max_attempts) == ("review", 2, 3)
     assert findings_gap(["x"] * 50).output.endswith("and 10 more")
     assert findings_gap([]).output
-
-
-def test_the_reviewer_gets_the_errors_of_the_verdict() -> None:
-    read = read_verdict({"verdict": "changes"})
-    assert isinstance(read, tuple)
-
-    gap = verdict_gap(read, 1)
-
-    assert "no finding says which (name a finding that is `must` or `should`, or approve)" in gap.output
-    assert (gap.attempt, gap.max_attempts) == (1, 3)
 
 
 def test_a_verdict_that_cannot_be_used_is_a_check_that_fails() -> None:

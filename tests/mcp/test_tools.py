@@ -74,7 +74,7 @@ def test_every_argument_is_described(tool: dict[str, Any]) -> None:
 def test_a_refusal_fits_the_schema_and_an_answer_of_nothing_does_not(tool: dict[str, Any]) -> None:
     holds = jsonschema_rs.validator_for(tool["outputSchema"])
 
-    assert holds.is_valid({"error": WorkflowError(ErrorCode.LIMIT, "too much").told()})
+    assert holds.is_valid({"error": WorkflowError(ErrorCode.LIMIT, "too much").as_dict()})
     assert not holds.is_valid({})
     assert not holds.is_valid({"error": {"code": "other", "message": "", "hint": "", "action": ""}})
 

@@ -80,7 +80,7 @@ def test_every_card_says_why_it_is_where_it_is(served: Dashboard) -> None:
         result = text_of(client.get("/board"))
     assert columns["open"] == {1: "ready to begin", 2: "waits for #1"}
     assert columns["blocked"] == {3: "needs input: which colour?"}
-    assert columns["backlog"] == {4: "nobody has put it on the way yet"}
+    assert columns["backlog"] == {4: "it is in the backlog"}
     assert all(why in result for cards in columns.values() for why in cards.values())
 
 

@@ -276,7 +276,7 @@ async def test_no_secret_is_kept_or_shown(context: House) -> None:
             repr(caller),
             repr(connected),
             repr(refusal),
-            str(refusal.told()),
+            str(refusal.as_dict()),
             repr(read_secret(word, SecretKind.TOKEN)),
         ):
             assert word not in shown

@@ -60,7 +60,7 @@ def _of_sqlite(error: sqlite3.Error, place: str, waited: float) -> GenbaError:
         case sqlite3.SQLITE_CONSTRAINT:
             return _contradiction(error)
     hint = f"keep a copy of it, then look: sqlite3 {place} 'PRAGMA integrity_check'"
-    return UnrecoverableError(f"the blackboard at {place} said: {error}", unchanged=_UNCHANGED, hint=hint)
+    return UnrecoverableError(f"the blackboard at {place} failed: {error}", unchanged=_UNCHANGED, hint=hint)
 
 
 def _is_full(place: str) -> bool:
@@ -94,7 +94,7 @@ def _of_postgres(error: Any, place: str, waited: float) -> GenbaError:
                 unchanged=_UNCHANGED,
                 hint="see that it runs, and that the address, the name and the password are right",
             )
-    return UnrecoverableError(f"the blackboard at {place} said: {output}", unchanged=_UNCHANGED)
+    return UnrecoverableError(f"the blackboard at {place} failed: {output}", unchanged=_UNCHANGED)
 
 
 def _contradiction(error: Exception) -> GenbaError:

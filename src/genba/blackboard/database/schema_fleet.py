@@ -189,7 +189,7 @@ agent_connections = Table(
     prose("status", "active"),
     prose("closed"),
     prose("exit"),
-    prose("said"),
+    prose("message"),
     moment("lease_until"),
     moment("expires_at"),
     whole("calls"),

@@ -218,10 +218,10 @@ def asked_anew(found: Escalation) -> StateConflictError:
     )
 
 
-def _decide(tx: Transaction, task: Task, found: Escalation, status: str, said: str, actor: Actor) -> None:
+def _decide(tx: Transaction, task: Task, found: Escalation, status: str, answer: str, actor: Actor) -> None:
     at = now()
-    tx.do(_DECIDE, id=found.id, status=status, answer=said, by=actor.name, at=at)
-    values = {"kind": found.kind, "status": status, "answer": said}
+    tx.do(_DECIDE, id=found.id, status=status, answer=answer, by=actor.name, at=at)
+    values = {"kind": found.kind, "status": status, "answer": answer}
     tell(tx, actor, at, [NewEvent(task=task.id, version=task.version, kind=DECIDED, data=values)], found.run)
 
 

@@ -234,26 +234,26 @@ def _checked(draft: TaskDraft) -> TaskDraft:
     )
 
 
-def _check_words(said: TaskDraft | Task) -> None:
-    storable(said.title, "the title", empty=False)
-    storable(said.body, "the description")
-    storable(said.type, "the type", empty=False)
-    storable(said.assignee, "the assignee")
-    for label in said.labels:
+def _check_words(draft: TaskDraft | Task) -> None:
+    storable(draft.title, "the title", empty=False)
+    storable(draft.body, "the description")
+    storable(draft.type, "the type", empty=False)
+    storable(draft.assignee, "the assignee")
+    for label in draft.labels:
         storable(label, "a label", empty=False)
-    for path in said.may_change:
+    for path in draft.may_change:
         storable(path, "a path that may be changed", empty=False)
-    for path in said.scope:
+    for path in draft.scope:
         storable(path, "a path of the scope", empty=False)
-    if said.budget_usd is not None and not 0 <= said.budget_usd < math.inf:
-        raise UsageError(f"a budget is an amount of money, not {said.budget_usd}", unchanged="nothing was changed.")
-    if said.due and not is_day(said.due):
+    if draft.budget_usd is not None and not 0 <= draft.budget_usd < math.inf:
+        raise UsageError(f"a budget is an amount of money, not {draft.budget_usd}", unchanged="nothing was changed.")
+    if draft.due and not is_day(draft.due):
         raise UsageError(
-            f"a due date is YYYY-MM-DD, not {said.due!r}", unchanged="nothing was changed.", hint="--due 2026-12-01"
+            f"a due date is YYYY-MM-DD, not {draft.due!r}", unchanged="nothing was changed.", hint="--due 2026-12-01"
         )
-    if said.reviewer_type not in _REVIEWERS:
+    if draft.reviewer_type not in _REVIEWERS:
         raise UsageError(
-            f"a reviewer is {' or '.join(_REVIEWERS)}, not {said.reviewer_type!r}", unchanged="nothing was changed."
+            f"a reviewer is {' or '.join(_REVIEWERS)}, not {draft.reviewer_type!r}", unchanged="nothing was changed."
         )
 
 
@@ -294,26 +294,26 @@ def _number(tx: Transaction, wanted: int | None) -> int:
     return wanted
 
 
-def _written(tx: Transaction, said: TaskDraft | Task, at: str) -> dict[str, Any]:
+def _written(tx: Transaction, draft: TaskDraft | Task, at: str) -> dict[str, Any]:
     """The columns that say what a task is about."""
-    person = said.assignee.startswith(PERSON)
-    ai = bool(said.assignee) and not person
+    person = draft.assignee.startswith(PERSON)
+    ai = bool(draft.assignee) and not person
     return {
-        "title": said.title,
-        "description": said.body,
-        "type": said.type,
-        "priority": str(said.priority),
-        "labels": as_json(said.labels),
-        "assignee": said.assignee,
-        "assignee_id": agent_id(tx, said.assignee, at) if ai else None,
+        "title": draft.title,
+        "description": draft.body,
+        "type": draft.type,
+        "priority": str(draft.priority),
+        "labels": as_json(draft.labels),
+        "assignee": draft.assignee,
+        "assignee_id": agent_id(tx, draft.assignee, at) if ai else None,
         "assignee_type": "human" if person else "ai" if ai else None,
-        "requires_review": said.requires_review,
-        "reviewer_type": said.reviewer_type,
-        "may_change": as_json(said.may_change),
-        "scope": as_json(said.scope),
-        "decompose": said.decompose,
-        "budget_usd": said.budget_usd or None,
-        "due": said.due,
+        "requires_review": draft.requires_review,
+        "reviewer_type": draft.reviewer_type,
+        "may_change": as_json(draft.may_change),
+        "scope": as_json(draft.scope),
+        "decompose": draft.decompose,
+        "budget_usd": draft.budget_usd or None,
+        "due": draft.due,
     }
 
 

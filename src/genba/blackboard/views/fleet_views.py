@@ -74,14 +74,14 @@ class _SegmentData(msgspec.Struct, frozen=True):
     outcome: str = ""
 
 
-_told = reader(_SegmentData)
+_segment_data = reader(_SegmentData)
 
 
 def part_marks(tx: Transaction, since: str) -> list[SegmentMark]:
     """When parts of sessions began and ended, oldest first."""
     found = []
     for kind, run, executor, at, data in tx.all(_PARTS, project=tx.project, since=since):
-        output = _told.decode(data)
+        output = _segment_data.decode(data)
         outcome = "waiting" if output.waits_for else output.outcome
         found.append(
             SegmentMark(run=run, part=output.part, began=kind == PART_BEGAN, executor=executor, at=at, outcome=outcome)

@@ -53,8 +53,8 @@ WHERE s.run = :run AND t.project_id = :project
 """)
 _COLUMNS = """
 SELECT s.id, a.name, s.agent_id, a.hierarchy_type, s.project_id, s.run, t.number, s.spawned, s.status, s.closed,
-  s.lease_until, s.created_at, s.token_hash, s.expires_at, a.status, s.exit, s.said, s.calls, s.last_action, x.purpose,
-  s.task_id
+  s.lease_until, s.created_at, s.token_hash, s.expires_at, a.status, s.exit, s.message, s.calls, s.last_action,
+  x.purpose, s.task_id
 FROM agent_connections s JOIN agents a ON a.id = s.agent_id LEFT JOIN tasks t ON t.id = s.task_id
   LEFT JOIN sessions x ON x.run = s.run
 """
@@ -77,8 +77,8 @@ INSERT INTO agent_connections (id, project_id, agent_id, task_id, run, spawned, 
 VALUES (:id, :project, :agent, :task, :run, :spawned, :hash, :lease, :expires_at, :at, :at)
 """)
 _CLOSE = Statement("UPDATE agent_connections SET status = 'closed', closed = :why WHERE id = :id AND status = 'active'")
-_BIND = Statement("UPDATE agent_connections SET run = :run, task_id = :task, exit = '', said = '' WHERE id = :id")
-_STOP_INSTANCE = Statement("UPDATE agent_connections SET exit = :exit, said = :said WHERE id = :id AND exit = ''")
+_BIND = Statement("UPDATE agent_connections SET run = :run, task_id = :task, exit = '', message = '' WHERE id = :id")
+_STOP_INSTANCE = Statement("UPDATE agent_connections SET exit = :exit, message = :message WHERE id = :id AND exit = ''")
 _BEAT = Statement("""
 UPDATE agent_connections SET lease_until = :lease, calls = :calls, last_action = :action, heartbeat_at = :at
 WHERE id = :id AND project_id = :project AND status = 'active'
@@ -215,19 +215,19 @@ def unbind(tx: Transaction, connection_id: str) -> AgentConnection:
     return _sure(tx, connection_id).connection
 
 
-def stop_instance(tx: Transaction, connection_id: str, reason: ExitReason, said: str) -> None:
+def stop_instance(tx: Transaction, connection_id: str, reason: ExitReason, message: str) -> None:
     """An instance is told to stop, or says itself that it cannot go on. The first reason counts."""
     there = _held(tx, connection_id)
     if there.exit:
         return
-    result = bounded(said.strip())
-    tx.do(_STOP_INSTANCE, id=connection_id, exit=str(reason), said=result)
+    result = bounded(message.strip())
+    tx.do(_STOP_INSTANCE, id=connection_id, exit=str(reason), message=result)
     _tell(
         tx,
         there,
         now(),
         INSTANCE_STOPPED,
-        {"reason": str(reason), "said": result} if result else {"reason": str(reason)},
+        {"reason": str(reason), "message": result} if result else {"reason": str(reason)},
     )
 
 
@@ -294,7 +294,7 @@ def connection_of(row: Row) -> StoredConnection:
         expires_at=row[13],
         agent_active=row[14] == "active",
         exit=row[15],
-        said=row[16],
+        message=row[16],
         calls=row[17],
         last_action=row[18],
     )

@@ -33,7 +33,7 @@ class StoredConnection(msgspec.Struct, frozen=True, kw_only=True):
     agent_active: bool = True
     exit: str = ""
     """The reason for which it was stopped; empty while it may go on."""
-    said: str = ""
+    message: str = ""
     calls: int = 0
     last_action: str = ""
 

@@ -89,7 +89,7 @@ def save_note(tx: Transaction, number: int, run: str, agent: str, note: Note) ->
     if last is not None and last[:4] == (kept.progress, kept.findings, kept.blockers, kept.next_steps):
         return msgspec.structs.replace(kept, created_at=last[4])
     _write(tx, task.id, session, agent_id(tx, agent, at), kept, at)
-    line = NewEvent(task=task.id, version=task.version, kind=NOTED, data={"letters": sum(map(len, _said(kept)))})
+    line = NewEvent(task=task.id, version=task.version, kind=NOTED, data={"letters": sum(map(len, _texts(kept)))})
     tell(tx, Actor(ActorKind.WORKER, agent), at, [line], seen(run))
     return kept
 
@@ -103,7 +103,7 @@ def notes(tx: Transaction, number: int, limit: int) -> tuple[Note, ...]:
     )
 
 
-def _said(note: Note) -> tuple[str, str, str, str]:
+def _texts(note: Note) -> tuple[str, str, str, str]:
     return note.progress, note.findings, note.blockers, note.next_steps
 
 

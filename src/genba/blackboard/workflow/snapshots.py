@@ -49,7 +49,7 @@ _CREDENTIAL = Statement("""
 SELECT used_at FROM credentials WHERE run = :run AND project_id = :project ORDER BY created_at DESC, id DESC LIMIT 1
 """)
 _NEWEST_CONNECTION = Statement("""
-SELECT status, exit, said, last_action, calls FROM agent_connections
+SELECT status, exit, message, last_action, calls FROM agent_connections
 WHERE run = :run AND project_id = :project AND spawned ORDER BY created_at DESC, id DESC LIMIT 1
 """)
 _STORY = Statement("""

@@ -139,7 +139,7 @@ def _checked(wanted: SubtaskRequest, there: list[SubtaskView]) -> list[tuple[Goa
     elif not problems and not _in_order(wanted.drafts):
         problems.append(f"they wait for each other: {_circle(wanted.drafts)}")
     if problems:
-        raise WorkflowError(ErrorCode.VALIDATION, "; ".join(problems), hint="mend that, and send all of them again")
+        raise WorkflowError(ErrorCode.VALIDATION, "; ".join(problems), hint="fix that, and send all of them again")
     return goals
 
 

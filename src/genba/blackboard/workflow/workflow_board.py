@@ -127,9 +127,9 @@ class WorkflowBoard:
         """An external agent has left its task, and keeps its connection."""
         return self.store.write(lambda tx: agent_connections.unbind(tx, connection_id))
 
-    def stop_instance(self, connection_id: str, reason: ExitReason, said: str = "") -> None:
+    def stop_instance(self, connection_id: str, reason: ExitReason, message: str = "") -> None:
         """An instance is told to stop, or says itself that it cannot go on. The first reason counts."""
-        self.store.write(lambda tx: agent_connections.stop_instance(tx, connection_id, reason, said))
+        self.store.write(lambda tx: agent_connections.stop_instance(tx, connection_id, reason, message))
 
     def close_connection(self, id: str, why: str) -> None:  # noqa: A002
         self.store.write(lambda tx: agent_connections.close_connection(tx, id, why))

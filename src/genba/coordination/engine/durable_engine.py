@@ -77,7 +77,7 @@ class Engine:
         self._say = say or log
         self._loop = asyncio.get_running_loop()
         self._running: dict[asyncio.Task[Any], str] = {}
-        self._told: set[asyncio.Task[Any]] = set()
+        self._cancel_requested: set[asyncio.Task[Any]] = set()
         self._unsure: set[str] = set()
         """What was begun here since the lock was last seen to be held."""
         self._unwritten = StalledWorkflows()
@@ -210,12 +210,12 @@ class Engine:
 
     def _heed(self, task: asyncio.Task[Any]) -> None:
         """What comes of being stopped is no outcome: the workflow goes on later, elsewhere, or never."""
-        if self._stopping or task in self._told:
+        if self._stopping or task in self._cancel_requested:
             raise asyncio.CancelledError
 
     def _forget(self, task: asyncio.Task[Any]) -> None:
         self._unwritten.ended(self._running.pop(task, ""), self._loop.time())
-        self._told.discard(task)
+        self._cancel_requested.discard(task)
 
     def enqueue_in(
         self,
@@ -402,11 +402,11 @@ class Engine:
                 or (status.status == "PENDING" and status.executor_id == self._name)
             }
             for task, name in list(self._running.items()):
-                if name in names and name not in held and task not in self._told:
+                if name in names and name not in held and task not in self._cancel_requested:
                     self._stop(task)
 
     def _stop(self, task: asyncio.Task[Any]) -> None:
-        self._told.add(task)
+        self._cancel_requested.add(task)
         task.cancel()
 
     async def _watch_lock(self) -> None:

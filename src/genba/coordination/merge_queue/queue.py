@@ -56,7 +56,7 @@ _LONGEST_DETAIL = 8000
 Entries = tuple[MergeEntry, ...]
 Verify = Callable[[MergeEntry, Subject], Awaitable[CheckResult | None]]
 """Holds a merged commit to the frozen policy of the task of an entry; None when it is done."""
-Told = Callable[[QueueEvent], None]
+Report = Callable[[QueueEvent], None]
 
 
 class QueueBoard(Protocol):
@@ -131,19 +131,19 @@ class _Landed(msgspec.Struct, frozen=True, kw_only=True):
     closed: str = ""
     refused: str = ""
     """What is in the way of some of it, while others may land: it is cut in two, until that one stands alone."""
-    told: str = ""
+    detail: str = ""
 
 
 class MergeQueue:
     """Carries out turns of merge queues. It keeps nothing between two calls."""
 
     def __init__(
-        self, board: QueueBoard, target: Target, verify: Verify, told: Told, most_taken: int = _MOST_TAKEN
+        self, board: QueueBoard, target: Target, verify: Verify, report: Report, most_taken: int = _MOST_TAKEN
     ) -> None:
         self.board = board
         self.target = target
         self.verify = verify
-        self.told = told
+        self.report = report
         self.most_taken = most_taken
 
     async def handle(self, payload: str, steps: Steps) -> str:
@@ -162,7 +162,7 @@ class _QueuePass:
         self.board = queue.board
         self.target = queue.target
         self.verify = queue.verify
-        self.told = queue.told
+        self.report = queue.report
         self.most_taken = queue.most_taken
         self.order = order
         self.steps = steps
@@ -235,7 +235,7 @@ class _QueuePass:
                     status=EntryStatus.MERGED,
                     landed=place.commit,
                     over=place.base,
-                    detail=landed.told,
+                    detail=landed.detail,
                 )
                 for place in proven.places
                 if not proven.red
@@ -455,7 +455,7 @@ class _QueuePass:
         except GenbaError as error:
             return _Landed(closed=_with_hint(error))
         if result.status is MergeStatus.MERGED:
-            return _Landed(told=result.detail)
+            return _Landed(detail=result.detail)
         if result.paths:
             hint = "move those files away; the queue tries again by itself"
             return _Landed(refused=f"{self.order.target} was not moved: {result.detail}\nhint: {hint}")
@@ -520,7 +520,7 @@ class _QueuePass:
 
     def _tell(self, kind: str, entries: Entries, detail: str = "") -> None:
         tasks = tuple(entry.task for entry in entries)
-        self.told(QueueEvent(target=self.order.target, kind=kind, tasks=tasks, detail=detail))
+        self.report(QueueEvent(target=self.order.target, kind=kind, tasks=tasks, detail=detail))
 
 
 def _sorted(group: Entries, base: str, stacked: Sequence[Stacked]) -> _Proven:

@@ -56,7 +56,7 @@ class Notifier:
         settings: NotifySettings,
         *,
         redact: Callable[[str], str] = lambda text: text,
-        tell: Callable[[str], None] = lambda _told: None,
+        tell: Callable[[str], None] = lambda _message: None,
         owner: str = "",
         patience: float = _LAST_SECONDS,
     ) -> None:

@@ -218,7 +218,7 @@ class Orchestrator:
         for session in mine:
             task = self.field.tasks.get(session.task)
             if task is not None and held_by(self.field, task) is not None:
-                self.suspend(session.run, "it was told to pause")
+                self.suspend(session.run, "its task was paused")
             elif task is None or task.status.ended:
                 self.suspend(session.run, "its task has ended")
 
@@ -538,8 +538,8 @@ class Orchestrator:
         await self._escalate(escalation, Blocker(BlockerKind.FAILED, error.message))
         return True
 
-    def _note(self, told: str) -> None:
-        self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=told))
+    def _note(self, message: str) -> None:
+        self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=message))
 
     def _rank(self, number: int) -> int:
         task = self.field.tasks.get(number)

@@ -190,9 +190,9 @@ def refused(error: GenbaError, code: ErrorCode = ErrorCode.CONFLICT) -> Workflow
             return WorkflowError(code, error.message, hint="get_next_action says what is next")
         case ConfigurationError():
             message = "; ".join(str(problem) for problem in error.problems)
-            return WorkflowError(ErrorCode.VALIDATION, message, hint="mend that, and call it again")
+            return WorkflowError(ErrorCode.VALIDATION, message, hint="fix that, and call it again")
         case UsageError():
-            return WorkflowError(ErrorCode.VALIDATION, error.message, hint="mend that, and call it again")
+            return WorkflowError(ErrorCode.VALIDATION, error.message, hint="fix that, and call it again")
     return WorkflowError(ErrorCode.CONFLICT, error.message, hint=_AGAIN, action="retry")
 
 

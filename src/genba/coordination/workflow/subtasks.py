@@ -309,7 +309,7 @@ def _checked(
     lines = [f"{problem} ({problem.hint})" if problem.hint else str(problem) for problem in read[:_MOST_TOLD]]
     if len(drafts) > most:
         raise WorkflowError(ErrorCode.LIMIT, lines[0], hint="join those that belong together")
-    raise WorkflowError(ErrorCode.VALIDATION, "; ".join(lines), hint="mend that, and send all of them again")
+    raise WorkflowError(ErrorCode.VALIDATION, "; ".join(lines), hint="fix that, and send all of them again")
 
 
 def _check_key(key: str) -> None:

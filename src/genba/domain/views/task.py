@@ -96,10 +96,6 @@ class TaskView(msgspec.Struct, frozen=True, kw_only=True):
     agent: str = ""
     """Who should be, as the project assigns it."""
 
-    @property
-    def alive_session(self) -> FleetSession | None:
-        return next((each for each in reversed(self.sessions) if each.run in self.alive), None)
-
 
 class FileLine(msgspec.Struct, frozen=True, kw_only=True):
     """What the work does to one file."""

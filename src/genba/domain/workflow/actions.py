@@ -104,7 +104,7 @@ class WorkflowError(GenbaError):
         self.code = code
         self.action = action
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """What the caller sees."""
         return {"code": str(self.code), "message": self.message, "hint": self.hint, "action": self.action}
 

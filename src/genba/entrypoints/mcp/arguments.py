@@ -65,7 +65,7 @@ class SessionArguments(Arguments):
 
 
 class Authenticate(Arguments):
-    agent_id: Word = Field(default="", description="Your id, as it was told to you. Leave it out if you got none.")
+    agent_id: Word = Field(default="", description="Your id, as you received it. Leave it out if you got none.")
     passkey: Secret = Field(
         default="", description="Your passkey. Leave it out where the connection carries it, which is the usual way."
     )

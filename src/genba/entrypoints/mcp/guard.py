@@ -130,7 +130,7 @@ async def _drained(receive: Receive) -> None:
 
 
 async def _refuse(send: Send, status: int, error: WorkflowError, retry_after: int = 0) -> None:
-    values = {"code": _INVALID_REQUEST, "message": error.message, "data": error.told()}
+    values = {"code": _INVALID_REQUEST, "message": error.message, "data": error.as_dict()}
     body = msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": values})
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     if status == _TOO_LARGE:

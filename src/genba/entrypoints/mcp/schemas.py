@@ -71,7 +71,7 @@ def answered(value: msgspec.Struct, language: str = "en") -> CallToolResult:
 
 def refused(error: WorkflowError) -> CallToolResult:
     """A call that was refused: an error of the tool, which the model reads, and not of the protocol."""
-    values = {"error": error.told()}
+    values = {"error": error.as_dict()}
     text = msgspec.json.encode(values).decode()
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=values, is_error=True)
 

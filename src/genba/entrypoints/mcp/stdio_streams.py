@@ -51,7 +51,7 @@ Writing = MemoryObjectSendStream[SessionMessage]
 @contextlib.asynccontextmanager
 async def spoken() -> AsyncIterator[tuple[Reading, Writing]]:
     """What is said on stdin, and what is to be said on stdout. Being left alone on either side cancels the block."""
-    heard, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    received, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     writing, output = anyio.create_memory_object_stream[SessionMessage](0)
     with _diverted(0, os.devnull) as coming, _diverted(1, 2) as going:
         voice = _LineWriter(going)
@@ -59,8 +59,8 @@ async def spoken() -> AsyncIterator[tuple[Reading, Writing]]:
         async with anyio.create_task_group() as group:
 
             async def listen() -> None:
-                async with heard:
-                    await _hear(coming, heard, voice)
+                async with received:
+                    await _hear(coming, received, voice)
 
             async def say() -> None:
                 try:
@@ -86,16 +86,16 @@ class _LineWriter:
 
     def __init__(self, going: int) -> None:
         self._going = going
-        self._aside = _BlockingThread[None]("said")
+        self._aside = _BlockingThread[None]("genba-mcp-write")
 
     async def say(self, message: Any) -> None:
         line = message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
         await self._aside.do(partial(_write, self._going, line))
 
 
-async def _hear(coming: int, heard: MemoryObjectSendStream[SessionMessage | Exception], voice: _LineWriter) -> None:
+async def _hear(coming: int, received: MemoryObjectSendStream[SessionMessage | Exception], voice: _LineWriter) -> None:
     """Line by line until nobody speaks any more."""
-    aside = _BlockingThread[bytes]("heard")
+    aside = _BlockingThread[bytes]("genba-mcp-read")
     kept, first, too_long = bytearray(), b"", False
     while chunk := await aside.do(partial(os.read, coming, _READ)):
         *whole, rest = chunk.split(b"\n")
@@ -104,17 +104,17 @@ async def _hear(coming: int, heard: MemoryObjectSendStream[SessionMessage | Exce
             if too_long:
                 await voice.say(_refusal(_guessed(first, bytes(kept)), INVALID_REQUEST, _TOO_LONG))
             else:
-                await _take(bytes(kept), heard, voice)
+                await _take(bytes(kept), received, voice)
             kept, first, too_long = bytearray(), b"", False
         kept += rest
         if len(kept) > LARGEST_BODY:
             first, too_long = first or bytes(kept[:_EDGE]), True
             del kept[:-_EDGE]
     if kept and not too_long:
-        await _take(bytes(kept), heard, voice)
+        await _take(bytes(kept), received, voice)
 
 
-async def _take(line: bytes, heard: MemoryObjectSendStream[SessionMessage | Exception], voice: _LineWriter) -> None:
+async def _take(line: bytes, received: MemoryObjectSendStream[SessionMessage | Exception], voice: _LineWriter) -> None:
     text = line.decode("utf-8", "replace")
     if not text.strip():
         return
@@ -129,7 +129,7 @@ async def _take(line: bytes, heard: MemoryObjectSendStream[SessionMessage | Exce
         await voice.say(refusal)  # it has an id that is none, and was meant as a request
         return
     with contextlib.suppress(anyio.BrokenResourceError):  # the server has ended meanwhile
-        await heard.send(SessionMessage(message))
+        await received.send(SessionMessage(message))
 
 
 _TOO_LONG = f"a request is at most {LARGEST_BODY:,} bytes long; what is long belongs in a file of your branch"
@@ -152,10 +152,10 @@ def refusal_of(line: str) -> JSONRPCError | None:
     return _refusal(number, INVALID_REQUEST, f"this is no request of JSON-RPC 2.0{': ' if why else ''}{why}")
 
 
-def _is_halved(text: str, told: Any = None) -> bool:
+def _is_halved(text: str, value: Any = None) -> bool:
     """Whether half a character is in a text, or in what was read from it."""
     try:
-        (text if told is None else json.dumps(told, ensure_ascii=False)).encode()
+        (text if value is None else json.dumps(value, ensure_ascii=False)).encode()
     except UnicodeEncodeError:
         return True
     except (ValueError, RecursionError):

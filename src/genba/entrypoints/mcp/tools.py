@@ -202,7 +202,7 @@ TOOLS: tuple[ToolEntry[Any], ...] = (
         name=Tool.REPORT_COMPLETED,
         title="Say that the task is done",
         description="Say that your task is done. Every goal is checked on your commits now; if one fails, "
-        "you are told why, and the next action is rework. Commit first.",
+        "you receive the reason, and the next action is rework. Commit first.",
         takes=arguments.ReportCompleted,
         answers=answers.ClaimResult,
         call=_report_completed,
@@ -236,7 +236,7 @@ TOOLS: tuple[ToolEntry[Any], ...] = (
     ToolEntry(
         name=Tool.GET_MESSAGES,
         title="Read messages",
-        description="What others told you, each message once, oldest first. get_my_task shows all that are open.",
+        description="Messages to you, each once, oldest first. get_my_task shows all that are open.",
         takes=arguments.GetMessages,
         answers=answers.Inbox,
         call=_get_messages,

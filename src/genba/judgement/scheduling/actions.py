@@ -230,14 +230,3 @@ SchedulerAction = (
     | Reopen
     | Wait
 )
-
-
-def next_time(moves: tuple[SchedulerAction, ...]) -> str:
-    """The earliest time at which something may go on by itself; empty when no time is known."""
-    times = [move.until for move in moves if isinstance(move, Wait) and move.until]
-    return min(times, default="")
-
-
-def can_go_on(moves: tuple[SchedulerAction, ...]) -> bool:
-    """Whether anything is left that does not wait for a person, for others or for ever."""
-    return any(not isinstance(move, Wait) or move.until for move in moves)

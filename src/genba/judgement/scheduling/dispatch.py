@@ -50,12 +50,12 @@ class _Scheduler:
         self.at = at
         self.field = at.field
         self.capacity = Capacity(at)
-        self.told: set[int] = set()
+        self.decided: set[int] = set()
         """Tasks that have a move, or a reason to wait."""
 
     def all(self) -> Iterator[SchedulerAction]:
         if self.field.stopping:
-            why = "everybody is told to suspend  genba resume"
+            why = "the project is stopped  genba resume"
             yield Wait(task=0, kind=WaitReason.STOPPING, why=why)
             yield from self._the_rest(WaitReason.STOPPING, why)
             return
@@ -73,10 +73,10 @@ class _Scheduler:
         for number, task in self.field.tasks.items():
             live = self.at.live(number)
             if not live:
-                yield from self._told(self._without_session(task))
+                yield from self._decided_for(self._without_session(task))
                 continue
             yield from self._superseded(live)
-            self.told.add(number)
+            self.decided.add(number)
             if live[0].status == "running":
                 continue
             move = next_for_session(self.at, task, live[0])
@@ -125,7 +125,7 @@ class _Scheduler:
         if budget is not None and budget.scope == spending.TASK:
             return escalations.budget(self.at, task, session, budget)
         if budget is not None:
-            return Wait(task=task.number, kind=WaitReason.BUDGET, why=budget.told, until=budget.until)
+            return Wait(task=task.number, kind=WaitReason.BUDGET, why=budget.text, until=budget.until)
         full = self.capacity.refusal(session.agent, session.provider)
         return Wait(task=task.number, kind=full.kind, why=full.why, until=full.until) if full else None
 
@@ -151,9 +151,9 @@ class _Scheduler:
         plain: list[Task] = []
         for number in dict.fromkeys(self.at.ready()):
             task = self.field.tasks.get(number)
-            if task is None or number in self.told or task.status is not TaskStatus.OPEN:
+            if task is None or number in self.decided or task.status is not TaskStatus.OPEN:
                 continue
-            self.told.add(number)
+            self.decided.add(number)
             halted = self._halted(task)
             is_plain = self.at.is_plain(task)
             if halted is not None and (is_plain or halted.kind is WaitReason.HELD):
@@ -253,9 +253,9 @@ class _Scheduler:
     def _spent_up(self, task: Task) -> bool:
         return spending.task_budget_used_up(self.field, self.at.settings, task)
 
-    def _told(self, move: SchedulerAction | None) -> Iterator[SchedulerAction]:
+    def _decided_for(self, move: SchedulerAction | None) -> Iterator[SchedulerAction]:
         if move is not None:
-            self.told.add(getattr(move, "task", 0))
+            self.decided.add(getattr(move, "task", 0))
             yield move
 
     def _once(self, move: SchedulerAction) -> SchedulerAction:
@@ -276,7 +276,7 @@ class _Scheduler:
             yield Wait(task=0, kind=WaitReason.PAUSED, why="the project is paused  genba resume")
         for budget in spending.project_budgets(self.field, self.at.settings):
             if budget.reached:
-                yield Wait(task=0, kind=WaitReason.BUDGET, why=budget.told, until=budget.until)
+                yield Wait(task=0, kind=WaitReason.BUDGET, why=budget.text, until=budget.until)
         for pause in sorted(self.at.pauses.values(), key=lambda one: one.provider):
             reason = f": {pause.reason}" if pause.reason else ""
             why = f"{pause.provider} is paused until {pause.until}{reason}"
@@ -287,7 +287,9 @@ class _Scheduler:
 
     def _the_rest(self, kind: WaitReason | None = None, why: str = "") -> Iterator[SchedulerAction]:
         """A reason for every task that nothing is done for."""
-        left = [task for number, task in self.field.tasks.items() if number not in self.told and not task.status.ended]
+        left = [
+            task for number, task in self.field.tasks.items() if number not in self.decided and not task.status.ended
+        ]
         if kind is not None:
             busy = {session.task for session in self.at.running}
             yield from (Wait(task=task.number, kind=kind, why=why) for task in left if task.number not in busy)
@@ -307,7 +309,7 @@ class _Scheduler:
         if decided is None and self.at.asked(first.number, EscalationKind.STOPPED) is None:
             yield escalations.stopped(self.at, first, why, blocks=False, circle=list(circle))
         yield from (
-            Wait(task=number, kind=WaitReason.DEADLOCK, why=why) for number in circle if number not in self.told
+            Wait(task=number, kind=WaitReason.DEADLOCK, why=why) for number in circle if number not in self.decided
         )
 
     def _reason(self, task: Task) -> Wait:

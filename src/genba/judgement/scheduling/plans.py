@@ -17,7 +17,6 @@ from genba.domain.fleet.records import Plan, Subtask
 from genba.domain.goals.goal import DECLARATIVE, GOAL_TYPES, GUARDS, Goal, goal_type, what_it_runs
 from genba.domain.problems import Problem, did_you_mean
 from genba.domain.sessions.evidence import CheckResult, CheckStatus
-from genba.domain.sessions.loop_state import Feedback
 from genba.domain.tasks.task import Priority, Task
 from genba.judgement.language.sentences import in_language, problem_in
 from genba.judgement.verification.paths import PROTECTED, matches_any
@@ -124,19 +123,6 @@ def plan_check(raw: dict[str, Any] | None, task: Task, limits: PlanLimits, langu
     return None if isinstance(read, Plan) else _failed(read, language)
 
 
-def plan_gap(problems: Sequence[Problem], round: int = 1, rounds: int = ROUNDS) -> Feedback:  # noqa: A002  (the word of the house)
-    """What the planner is told of a plan that cannot be used."""
-    failed = _failed(problems)
-    return Feedback(
-        check=CHECK,
-        detail=failed.detail,
-        output=failed.output,
-        claim="completed",
-        attempt=round,
-        max_attempts=rounds + 1,
-    )
-
-
 def _failed(problems: Sequence[Problem], language: str = "en") -> CheckResult:
     lines = [problem_in(language, problem) for problem in problems[:_TOLD]]
     if len(problems) > _TOLD:
@@ -144,18 +130,6 @@ def _failed(problems: Sequence[Problem], language: str = "en") -> CheckResult:
     count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
     message = f"the plan cannot be used, it has {count}. Propose the whole plan again, without them."
     return CheckResult(CHECK, CheckStatus.FAILED, message, "\n".join(lines))
-
-
-def rejection_gap(reason: str, round: int = 1, rounds: int = ROUNDS) -> Feedback:  # noqa: A002  (see above)
-    """What the planner is told of a plan that a person rejected."""
-    return Feedback(
-        check=CHECK,
-        detail="a person rejected the plan that was proposed. Propose another one that meets what they say.",
-        output=reason.strip() or "no reason was given",
-        claim="",
-        attempt=round,
-        max_attempts=rounds + 1,
-    )
 
 
 def _worded(problem: Problem) -> Problem:

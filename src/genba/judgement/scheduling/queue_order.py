@@ -10,8 +10,6 @@ T = TypeVar("T")
 
 TURNS_PER_RANK = 8
 """So many turns that pass an entry by raise it by one priority."""
-LONGEST_AGEING = TURNS_PER_RANK * len(Priority)
-"""After so many turns nothing that came later goes before it, whatever its priority."""
 
 _RANKS = {priority: rank for rank, priority in enumerate(Priority)}
 

@@ -38,7 +38,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
         return f"{name} is reached: ${self.spent:.4g} of ${self.limit:.4g}"
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         return f"{self.what}  {self.setting}"
 
 
@@ -81,11 +81,6 @@ def task_budget_used_up(field: FleetSnapshot, settings: FleetSettings, task: Tas
     """Whether the budget of a task is used up, whoever works on it."""
     found = _of_task(field, settings.budget, task)
     return found is not None and found.reached
-
-
-def allowance(field: FleetSnapshot, settings: FleetSettings, task: Task, agent: str) -> float | None:
-    """How many dollars a session may still spend; None: as many as it likes."""
-    return min((budget.left for budget in budgets(field, settings, task, agent)), default=None)
 
 
 def _of_task(field: FleetSnapshot, limits: BudgetSettings, task: Task) -> Budget | None:

@@ -112,7 +112,7 @@ def _start(
     if budget is not None and budget.scope == spending.TASK:
         return escalations.budget(at, task, None, budget)
     if budget is not None:
-        return Wait(task=task.number, kind=WaitReason.BUDGET, why=budget.told, until=budget.until)
+        return Wait(task=task.number, kind=WaitReason.BUDGET, why=budget.text, until=budget.until)
     if other := at.fits_filter(task, chosen.agent):
         return Wait(task=task.number, kind=WaitReason.FILTER, why=other)
     return Start(

@@ -109,9 +109,9 @@ def _after_budget(at: SchedulerView, task: Task, session: FleetSession) -> Sched
             return Reopen(task=task.number, reason="there is budget again")
         return _blocked_or(task, _continue(session, Cause.RESUMED, "there is budget again"))
     if found.scope != spending.TASK:
-        return _wait(task, WaitReason.BUDGET, found.told, found.until)
+        return _wait(task, WaitReason.BUDGET, found.text, found.until)
     if at.asked(task.number, EscalationKind.BUDGET) is not None:
-        return _wait(task, WaitReason.PERSON, f"{found.told}  genba approve {task.number}")
+        return _wait(task, WaitReason.PERSON, f"{found.text}  genba approve {task.number}")
     result = at.decided(task.number, EscalationKind.BUDGET, limit_usd=found.limit)
     if result is not None and result.status == "rejected":
         return _end(session, _words("no more may be spent on it", result))
@@ -421,5 +421,5 @@ def _wait(task: Task, kind: WaitReason, why: str, until: str = "") -> Wait:
     return Wait(task=task.number, kind=kind, why=why, until=until)
 
 
-def _words(what: str, told: Escalation) -> str:
-    return f"{what}: {told.answer}" if told.answer else what
+def _words(what: str, decision: Escalation) -> str:
+    return f"{what}: {decision.answer}" if decision.answer else what

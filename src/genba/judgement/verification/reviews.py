@@ -173,19 +173,6 @@ def verdict_check(raw: Mapping[str, Any] | None, language: str = "en") -> CheckR
     return None if isinstance(read, ReviewVerdict) else _failed(read, language)
 
 
-def verdict_gap(problems: Sequence[Problem], round: int = 1, rounds: int = ROUNDS) -> Feedback:  # noqa: A002  (see above)
-    """The message to the reviewer about a verdict that cannot be used."""
-    failed = _failed(problems)
-    return Feedback(
-        check=CHECK,
-        detail=failed.detail,
-        output=failed.output,
-        claim="completed",
-        attempt=round,
-        max_attempts=rounds + 1,
-    )
-
-
 def _failed(problems: Sequence[Problem], language: str = "en") -> CheckResult:
     lines = [problem_in(language, problem) for problem in problems[:_SHOWN]]
     return CheckResult(

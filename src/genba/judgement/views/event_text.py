@@ -12,7 +12,7 @@ _PLAIN = {
     "held": "was paused",
     "released": "goes on after a pause",
     "handed_over": "was handed over",
-    "connected": "somebody came in",
+    "agent_connected": "an agent connected",
     "noted": "a note was written",
     "messaged": "a message was written",
     "parts_created": "its parts were created",

@@ -1,6 +1,6 @@
 """An event of a journal in one sentence. Pure: an event in, words out."""
 
-from genba.domain import events as told
+from genba.domain import events
 from genba.domain.events import Event
 from genba.domain.processes import left_out_line
 from genba.domain.sessions.evidence import CheckStatus
@@ -29,39 +29,39 @@ def log_line(event: Event, at: int) -> LogLine | None:
 def sentence(event: Event) -> str:  # noqa: PLR0912  (one line for each kind of event)
     """What happened, in words; an empty string where nobody misses it."""
     match event:
-        case told.AgentOutput(text=text):
+        case events.AgentOutput(text=text):
             return text or " "
-        case told.OutputLeftOut(stream=stream, bytes=size, lines=lines):
+        case events.OutputLeftOut(stream=stream, bytes=size, lines=lines):
             return left_out_line(stream, size, lines)
-        case told.ToolUsed(tool=tool, target=target):
+        case events.ToolUsed(tool=tool, target=target):
             return f"{tool} {target}".strip()
-        case told.Notice(message=message):
+        case events.Notice(message=message):
             return message
-        case told.RunStarted(adapter=adapter, model=model, workspace=place):
+        case events.RunStarted(adapter=adapter, model=model, workspace=place):
             return f"begins on {place.branch}: {' '.join(word for word in (adapter, model) if word)}"
-        case told.RunResumed():
+        case events.RunResumed():
             return "goes on"
-        case told.IterationStarted(iteration=number, step=step, prompt_from=source):
+        case events.IterationStarted(iteration=number, step=step, prompt_from=source):
             return f"iteration {number}, step {step}: asked with {source or 'its prompt'}"
-        case told.AgentStarted(process=process):
+        case events.AgentStarted(process=process):
             return f"the agent is there, as process {process}"
-        case told.AgentEnded(exit_code=code, seconds=seconds):
+        case events.AgentEnded(exit_code=code, seconds=seconds):
             return f"the agent ended with {code} after {seconds:.1f} s"
-        case told.ReplyReceived(text=text):
+        case events.ReplyReceived(text=text):
             return f"replied: {text}" if text else "replied"
-        case told.AskRetried(reason=reason, wait_seconds=wait):
+        case events.AskRetried(reason=reason, wait_seconds=wait):
             return f"asks again in {wait:.0f} s: {reason}"
-        case told.ReplyRefused(reason=reason, again=again):
+        case events.ReplyRefused(reason=reason, again=again):
             return f"the reply does not fit{', and is asked for again' if again else ''}: {reason}"
-        case told.ActionHandled(type=kind, handler=handler):
+        case events.ActionHandled(type=kind, handler=handler):
             return f"action {kind}: {handler}"
-        case told.ActionRefused(type=kind, reason=reason):
+        case events.ActionRefused(type=kind, reason=reason):
             return f"action {kind} is refused: {reason}"
-        case told.EgressUsed(port=port, verdict=verdict, target=target, detail=detail):
+        case events.EgressUsed(port=port, verdict=verdict, target=target, detail=detail):
             return f"{port} {verdict}: {target}" + (f" ({detail})" if detail else "")
-        case told.CheckFinished(result=result):
+        case events.CheckFinished(result=result):
             return _checked(f"check {result.name}", result.status, result.detail)
-        case told.GoalChecked(goal=goal, result=result):
+        case events.GoalChecked(goal=goal, result=result):
             return _checked(f"goal {goal}", result.status, result.detail)
     return _of_work(event)
 
@@ -69,25 +69,25 @@ def sentence(event: Event) -> str:  # noqa: PLR0912  (one line for each kind of 
 def _of_work(event: Event) -> str:
     """What became of the work."""
     match event:
-        case told.VerificationFinished(status=status, commit=commit, reason=reason):
+        case events.VerificationFinished(status=status, commit=commit, reason=reason):
             return f"{commit[:_SHORT]} is {status}" + (f": {reason.replace('_', ' ')}" if reason else "")
-        case told.IterationFinished(iteration=number, intent=intent, verdict=verdict, reason=reason):
+        case events.IterationFinished(iteration=number, intent=intent, verdict=verdict, reason=reason):
             return f"iteration {number} is over: it says {intent or 'nothing'}, {verdict}: {reason}"
-        case told.WorkSentBack(reason=reason):
+        case events.WorkSentBack(reason=reason):
             return f"goes back to its author: {reason}"
-        case told.LoopEnded(outcome=outcome, reason=reason):
+        case events.LoopEnded(outcome=outcome, reason=reason):
             return f"the loop is over: {outcome}: {reason}"
-        case told.EffectDone(effect=effect):
+        case events.EffectDone(effect=effect):
             return f"done: {effect.replace('_', ' ')}"
-        case told.MergeFinished(status=MergeStatus.MERGED, commit=commit):
+        case events.MergeFinished(status=MergeStatus.MERGED, commit=commit):
             return f"merged as {commit[:_SHORT]}"
-        case told.MergeFinished(status=MergeStatus.CONFLICT, paths=paths):
+        case events.MergeFinished(status=MergeStatus.CONFLICT, paths=paths):
             return f"conflict in {', '.join(paths)}"
-        case told.MergeFinished(status=status, detail=detail):
+        case events.MergeFinished(status=status, detail=detail):
             return f"{status.replace('_', ' ')}{f': {detail}' if detail else ''}"
-        case told.WorkspaceClosed(removed=False, path=path, reason=reason):
+        case events.WorkspaceClosed(removed=False, path=path, reason=reason):
             return f"its working tree stays at {path}: {reason}"
-        case told.RunEnded(outcome=outcome, reason=reason):
+        case events.RunEnded(outcome=outcome, reason=reason):
             return f"ended: {outcome}: {reason}"
     return ""
 

@@ -63,7 +63,7 @@ class TaskStatusReason:
         if asked is not None:
             return f"needs you: {asked.question}"
         if task.number in self.field.held:
-            return "somebody paused it"
+            return "a person paused it"
         session = self.sessions.get(task.number)
         if session is not None and session.status != "ended" and not task.status.ended:
             return self._of_session(task, session)
@@ -75,9 +75,9 @@ class TaskStatusReason:
             case TaskStatus.REVIEW:
                 return self._of_review(task)
             case TaskStatus.BACKLOG:
-                return "nobody has put it on the way yet"
+                return "it is in the backlog"
             case TaskStatus.IN_PROGRESS:
-                return "somebody took it, and nobody works on it now"
+                return "it is in progress, and no session runs"
         return ""
 
     def _of_session(self, task: Task, session: FleetSession) -> str:

@@ -141,7 +141,7 @@ class _Values:
         return _quoted(about.assignee if about and about.assignee else "NAME")
 
     def _subtasks(self) -> str:
-        lines = [_told(piece) for piece in self.action.subtasks[:_PIECES]]
+        lines = [_subtask_line(piece) for piece in self.action.subtasks[:_PIECES]]
         more = len(self.action.subtasks) - len(lines)
         return _block([*lines, *([f"… {more}"] if more > 0 else [])])
 
@@ -180,7 +180,7 @@ def _details(piece: SubtaskView) -> Iterator[str]:
         yield f"scope: {' '.join(piece.scope)}"
 
 
-def _told(piece: SubtaskView) -> str:
+def _subtask_line(piece: SubtaskView) -> str:
     """A subtask in one line."""
     lines = [f"#{piece.number} {piece.status} {_quoted(piece.title)}"]
     if piece.assignee:

@@ -268,7 +268,7 @@ def _bounded(snapshot: Snapshot, action: Action) -> Action:
         return action if stays else _exit(snapshot, ExitReason.SUSPENDED, action.subtasks)
     if repeats >= most:
         return _exit(snapshot, ExitReason.NO_PROGRESS)
-    message = f"Nothing has changed since you asked {repeats} times. After {most} times you are told to stop."
+    message = f"Nothing has changed since you asked {repeats} times. After {most} times you have to stop."
     return msgspec.structs.replace(action, warning=message)
 
 

@@ -343,7 +343,7 @@ class Fleet:
             now=moment, tasks={number: task}, escalations=asked, ledger=self.board.ledger(moment[:10])
         )
         budget = reached(field, self.settings, task, agent)
-        return budget.told if budget is not None else ""
+        return budget.text if budget is not None else ""
 
     def _answer_context(self, order: SegmentOrder) -> AnswerContext | None:
         """What the answer of a planner or a reviewer must be; None for sessions that work."""

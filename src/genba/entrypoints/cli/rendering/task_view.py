@@ -148,7 +148,7 @@ def _deed(event: TaskEvent) -> str:
             return str(event.data.get("phase", "")).replace("_", " ") or "a phase was reached"
         case "bound":
             return "left the task" if event.data.get("left") else "sat down to work on it"
-        case "connected":
+        case "agent_connected":
             return "came in"
         case "connection_closed":
             return f"left: {event.data.get('why') or 'it ended'}"
