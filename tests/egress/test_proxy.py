@@ -114,7 +114,7 @@ async def test_endless_targets_do_not_fill_the_diary() -> None:
             await asyncio.gather(*(ask(number) for number in range(start, start + 60)))
 
     assert len(diary.events) == 501
-    assert diary.events[-1].detail == "more than can be told one by one"
+    assert diary.events[-1].detail == "more than can be listed one by one"
     assert sum(proxy.access_log.counts.values()) == 540
 
 

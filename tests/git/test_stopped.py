@@ -88,6 +88,6 @@ async def test_a_tree_that_another_run_was_given_meanwhile_is_not_removed(projec
 
     assert (found.removed, found.reason.partition(" ")[2]) == (
         False,
-        "belongs to next now" if known else "was made anew meanwhile",
+        "belongs to next now" if known else "was made again meanwhile",
     )
     assert new.is_file()

@@ -194,7 +194,7 @@ def test_a_push_in_between_is_reported_and_not_overwritten(shop: Shop) -> None:
     theirs = shop.hub.commit(SHOP, first["branch"], {"rita.txt": "by rita\n"}, "Help out")
     gate.touch()
     _, err = running.communicate(timeout=60)
-    assert "somebody else pushed" in err
+    assert "newer commits" in err
     assert "pull --no-rebase origin" in err
     assert shop.tip(first["branch"]) == theirs
 

@@ -138,7 +138,7 @@ async def test_headers_and_a_value_are_sent_as_they_are_written(engine: GoalEngi
         json_path="$.body",
     )
     result = await engine.run(goal, place, mark)
-    output = msgspec.json.decode(result.output.partition("\n\nthe service said")[0])
+    output = msgspec.json.decode(result.output.partition("\n\nthe output of the service")[0])
 
     assert result.status is PASSED
     assert output["headers"]["Content-Type"] == "application/json"
