@@ -31,7 +31,7 @@ def known_adapters() -> tuple[str, ...]:
 
 
 def adapter_class(name: str) -> type[BaseAdapter]:
-    """The class of an adapter; built-in ones first, so that nobody can stand in for them."""
+    """The class of an adapter; built-in ones first, so that no plugin can replace them."""
     if name in ADAPTERS:
         module, _, attribute = ADAPTERS[name].partition(":")
         built_in: type[BaseAdapter] = getattr(importlib.import_module(module), attribute)

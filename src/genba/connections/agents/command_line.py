@@ -84,6 +84,11 @@ class CommandLineAdapter(OneShotAdapter):
     def mcp_servers(self) -> tuple[McpServer, ...]:
         return servers_of(self.settings)
 
+    def servers(self, session: AgentSession) -> tuple[McpServer, ...]:
+        """Those of the session, which may have other addresses in the sandbox, and those of the settings."""
+        given = {server.name for server in session.mcp}
+        return (*session.mcp, *(server for server in self.mcp_servers() if server.name not in given))
+
     def model(self, name: str) -> str:
         """A model as the tool calls it. What no table knows is passed on as it is."""
         return {**self.aliases, **self.settings.models}.get(name, name)

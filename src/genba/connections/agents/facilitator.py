@@ -66,7 +66,7 @@ class FieldAdapter(OneShotAdapter):
 
 
 class PhrasingAdapter(BaseAdapter):
-    """A model that gets the facts, and words what is said. All else is answered by code, whatever it replies.
+    """A model that gets the facts, and words the comments. All else is answered by code, whatever it replies.
 
     A step that code does not know is the model's own.
     """

@@ -1,5 +1,6 @@
 """Files in a folder that an instance writes to as well: what it planted there is neither followed nor waited for."""
 
+import hashlib
 from pathlib import Path
 
 from genba.connections.atomic_write import put
@@ -30,3 +31,8 @@ def write_shared(path: Path, content: bytes) -> None:
 def read_shared(path: Path) -> bytes | None:
     """What a plain file holds; None for a link, a pipe, a folder, something huge, or nothing."""
     return read_file(path, _LONGEST)
+
+
+def digest(text: str) -> str:
+    """The SHA-256 of a text, which may have bytes that are no text."""
+    return hashlib.sha256(text.encode("utf-8", errors="surrogateescape")).hexdigest()

@@ -112,20 +112,20 @@ class DetachedAdapter:
         """Takes the events of gates."""
         self.workspace = workspace
         self.suspend_on_cancel = suspend_on_cancel
-        """Whether a cancelled question ends its agent; otherwise it goes on for whoever asks next."""
+        """Whether a cancelled question ends its agent; otherwise it goes on for the next one who asks."""
         self.end_orphans = end_orphans
         """Ends what this process adopted from a supervisor that died after its fork server, whatever its mark."""
         self.credential = credential
         """A new secret for each supervisor, where its agent asks what is next."""
         self.over = over
-        """Whether the run has come to something: then nobody is started in the place of one who died."""
+        """Whether the run has a result: then no supervisor is started in the place of one that died."""
         self.suspending_seconds = _SUSPENDING_SECONDS
         self._handed: dict[Path, str] = {}
         """By question: the secret that was left for its supervisor from here. Another worker may leave another one."""
 
     @asynccontextmanager
     async def open_environment(self, workspace: Workspace) -> AsyncIterator[AgentSession]:
-        """The session of an instance, as the worker needs it: walls and gates are raised by the supervisor."""
+        """The session of an instance, as the worker needs it: the supervisor opens the sandbox and its egress ports."""
         self.workspace = workspace
         yield AgentSession(
             run=self.posting.run,

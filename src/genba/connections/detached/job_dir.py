@@ -4,7 +4,7 @@ It lies in the folder of the run, where no instance can see it: what is read her
 
     request.json   the request to the supervisor
     lock           held by the supervisor for all of its life; says who that is
-    watch          held by whoever watches; when nobody does for too long, the supervisor suspends the agent
+    watch          held by the watching worker; without one for too long, the supervisor suspends the agent
     starts         one line for each supervisor that was started: its number and the time
     credential     a secret for the next supervisor alone, which takes it away before its agent starts
     1/, 2/, …      one folder for each start: output.jsonl, offset, result.json, log

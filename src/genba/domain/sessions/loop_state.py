@@ -96,7 +96,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     reviewed: str = ""
     """The request for changes that the loop was given last, by its key."""
     suspended: str = ""
-    """Why it was told to stop asking, although nothing is wrong with it."""
+    """Why it had to stop asking, although nothing is wrong with it."""
     waits_for_subtasks: bool = False
     """True when it stopped asking until the subtasks of its task have ended."""
 

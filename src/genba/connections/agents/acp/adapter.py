@@ -1,6 +1,5 @@
 """Any agent that speaks the Agent Client Protocol over its stdin and stdout: one process and one turn per question."""
 
-import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +14,7 @@ from genba.connections.agents.acp.turn import Turn
 from genba.connections.agents.command_line import CommandLineAdapter, Totals
 from genba.connections.agents.one_shot import OneShotInstance, check_end, last_output, with_detail
 from genba.connections.agents.private_home import private_folder
-from genba.connections.agents.shared_files import read_shared, write_shared
+from genba.connections.agents.shared_files import digest, read_shared, write_shared
 from genba.connections.agents.tool_reports import Marks
 from genba.connections.agents.tool_settings import ToolSettings, VariableName, Word, own_variables
 from genba.domain.decoding import reader
@@ -104,7 +103,7 @@ class AcpAdapter(CommandLineAdapter):
     async def execute(self, instance: AgentInstance, ask: Ask, on_output: OutputListener) -> Reply:
         shot = OneShotInstance.of(instance)
         session = shot.session
-        servers = self._servers(session)
+        servers = self.servers(session)
         environment = {**session.environment, **self._environment(session, servers)}
         marks = Marks(on_output)
         turn = Turn(ask, session.workdir, session.sandboxed, servers, marks)
@@ -168,11 +167,6 @@ class AcpAdapter(CommandLineAdapter):
             key_variable=provider.key_variables[0] if provider is not None else "",
         )
 
-    def _servers(self, session: AgentSession) -> tuple[McpServer, ...]:
-        """Those of the session, which may have other addresses in the sandbox, and those of the settings."""
-        given = {server.name for server in session.mcp}
-        return (*session.mcp, *(server for server in self.mcp_servers() if server.name not in given))
-
     def _environment(self, session: AgentSession, servers: tuple[McpServer, ...]) -> dict[str, str]:
         own = self.settings.provider
         made = dict(self.known.environment)
@@ -231,20 +225,16 @@ class _SystemPrompts:
         self.path = Path(session.folder) / "system-prompts.json"
 
     def knows(self, ask: Ask) -> bool:
-        return self._read().get(ask.session_id or "") == _digest(ask.system_prompt)
+        return self._read().get(ask.session_id or "") == digest(ask.system_prompt)
 
     def record(self, session_id: str, ask: Ask) -> None:
-        write_shared(self.path, msgspec.json.encode({**self._read(), session_id: _digest(ask.system_prompt)}))
+        write_shared(self.path, msgspec.json.encode({**self._read(), session_id: digest(ask.system_prompt)}))
 
     def _read(self) -> dict[str, str]:
         try:
             return reader(dict[str, str]).decode(read_shared(self.path) or b"{}")
         except (ValueError, RecursionError):
             return {}
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", errors="surrogateescape")).hexdigest()
 
 
 def _with_schema(ask: Ask) -> str:

@@ -89,7 +89,7 @@ class ClaudeCodeAdapter(CommandLineAdapter):
     def invocation(self, session: AgentSession, ask: Ask) -> Invocation:
         files = _Files(session)
         conversation, goes_on = self._conversation(session, ask)
-        servers = self._servers(session)
+        servers = self.servers(session)
         system, prompt = files.system_prompt(conversation, ask, goes_on)
         args = [
             *("-p", "--output-format", "stream-json", "--verbose", "--model", self.model(ask.model)),
@@ -115,14 +115,9 @@ class ClaudeCodeAdapter(CommandLineAdapter):
             totals=Totals(session.folder),
             resumed=self._conversation(session, ask)[1],
             tree=session.workdir,
-            servers=self._servers(session),
+            servers=self.servers(session),
             key_variable=_key_variable(os.environ),
         )
-
-    def _servers(self, session: AgentSession) -> tuple[McpServer, ...]:
-        """Those of the session, which may have other addresses in the sandbox, and those of the settings."""
-        given = {server.name for server in session.mcp}
-        return (*session.mcp, *(server for server in self.mcp_servers() if server.name not in given))
 
     def _conversation(self, session: AgentSession, ask: Ask) -> tuple[str, bool]:
         """The id of the conversation, and whether there is something of it to go on with.

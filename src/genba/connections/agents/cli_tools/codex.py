@@ -9,7 +9,6 @@ The key is not in the environment of the agent's commands. Who can read the memo
 the same user in the sandbox can, can find it: with a broker it is a token that is valid for this session alone.
 """
 
-import hashlib
 import os
 import shlex
 from collections.abc import Mapping
@@ -27,7 +26,7 @@ from genba.connections.agents.command_line import CommandLineAdapter, Invocation
 from genba.connections.agents.model_errors import ConversationLost
 from genba.connections.agents.private_home import private_folder
 from genba.connections.agents.read_only_commands import pattern
-from genba.connections.agents.shared_files import read_shared, write_shared
+from genba.connections.agents.shared_files import digest, read_shared, write_shared
 from genba.connections.agents.tool_settings import ToolSettings, Word, own_variables
 from genba.domain.decoding import reader
 from genba.domain.ports import AgentInstance
@@ -98,7 +97,7 @@ class CodexAdapter(CommandLineAdapter):
 
     def invocation(self, session: AgentSession, ask: Ask) -> Invocation:
         files = _Files(session)
-        servers = self._servers(session)
+        servers = self.servers(session)
         limits = Limits(ask)
         config: dict[str, Any] = {**_ALWAYS, **_own_model(self.settings, session), **limits.config(session.sandboxed)}
         config["projects"] = {session.workdir: {"trust_level": "untrusted"}}
@@ -143,11 +142,6 @@ class CodexAdapter(CommandLineAdapter):
     def _key_variable(self) -> str:
         known = (self.settings.key_env,) if self.settings.key_env else _KEYS
         return next((name for name in known if os.environ.get(name)), known[0])
-
-    def _servers(self, session: AgentSession) -> tuple[McpServer, ...]:
-        """Those of the session, which may have other addresses in the sandbox, and those of the settings."""
-        given = {server.name for server in session.mcp}
-        return (*session.mcp, *(server for server in self.mcp_servers() if server.name not in given))
 
     def _secrets(self, servers: tuple[McpServer, ...]) -> set[str]:
         """The variables that are not passed on to the commands of the agent."""
@@ -251,12 +245,12 @@ class _Files:
 
     def knows(self, conversation: str, instructions: str) -> bool:
         """Whether these are the last instructions of a conversation: it keeps those that it began with."""
-        return self._instructions().get(conversation) == _digest(instructions)
+        return self._instructions().get(conversation) == digest(instructions)
 
     def remember(self, conversation: str, instructions: str) -> None:
         known = self._instructions()
-        if known.get(conversation) != _digest(instructions):
-            known[conversation] = _digest(instructions)
+        if known.get(conversation) != digest(instructions):
+            known[conversation] = digest(instructions)
             write_shared(self.folder / "instructions.json", msgspec.json.encode(known))
 
     def _instructions(self) -> dict[str, str]:
@@ -326,10 +320,6 @@ def _quoted(text: str) -> str:
     """A text as TOML. Surrogates are replaced: TOML has no form for bytes that are no text."""
     clean = text.encode("utf-8", errors="replace").decode()
     return msgspec.json.encode(clean).decode().replace("\x7f", "\\u007f")
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", errors="surrogateescape")).hexdigest()
 
 
 def _is_uuid(text: str) -> bool:

@@ -131,7 +131,7 @@ class OpenCodeAdapter(CommandLineAdapter):
             return await super().execute(instance, msgspec.structs.replace(ask, session_id=None), on_output)
 
     def invocation(self, session: AgentSession, ask: Ask) -> Invocation:
-        servers = tuple(server for server in self._servers(session) if _is_offered(server, ask))
+        servers = tuple(server for server in self.servers(session) if _is_offered(server, ask))
         files = _Files(session)
         config = {
             "autoupdate": False,
@@ -156,7 +156,7 @@ class OpenCodeAdapter(CommandLineAdapter):
         return OpenCodeReading(
             on_output,
             resumed=ask.session_id,
-            servers=self._servers(session),
+            servers=self.servers(session),
             key_variable=self.settings.key_env or self._known_key(),
         )
 
@@ -166,11 +166,6 @@ class OpenCodeAdapter(CommandLineAdapter):
 
     def _named_model(self, ask: Ask) -> str:
         return f"{self.settings.provider.name}/{self.model(ask.model)}"
-
-    def _servers(self, session: AgentSession) -> tuple[McpServer, ...]:
-        """Those of the session, which may have other addresses in the sandbox, and those of the settings."""
-        given = {server.name for server in session.mcp}
-        return (*session.mcp, *(server for server in self.mcp_servers() if server.name not in given))
 
     def _secrets(self, servers: tuple[McpServer, ...]) -> list[str]:
         """The variables that no command of the agent sees."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from genba.connections.git.agent_trees.checkout_files import lay_out
 from genba.connections.git.merging.agent_fast_forward import AgentLanding, is_of_agent
 from genba.connections.git.merging.fast_forward import Landing
+from genba.connections.git.merging.merge_tree import merge_tree
 from genba.connections.git.private.private_repositories import kept_refs, send
 from genba.connections.git.repository.branches import branches_beside
 from genba.connections.git.repository.commands import Git, branch_of
@@ -47,18 +48,13 @@ class GitRepository:
         if base is None or tip is None:
             gone = workspace.base_branch if base is None else workspace.branch
             raise StateConflictError(f'the branch "{gone}" is gone', hint="git branch --all   git reflog")
-        done, arrived = await asyncio.gather(
-            self.git.run("merge-tree", "--write-tree", "--name-only", "-z", base, tip, allow=(0, 1)),
-            self.git.is_ancestor(tip, base),
-        )
+        merged, arrived = await asyncio.gather(merge_tree(self.git, base, tip), self.git.is_ancestor(tip, base))
         if arrived:
             return Proposal(refused=MergeResult(status=MergeStatus.NOTHING_TO_MERGE, commit=base))
-        tree, *rest = done.stdout.split("\0")
-        if done.returncode == 1:
-            paths = tuple(dict.fromkeys(rest[: rest.index("")] if "" in rest else rest))
-            return Proposal(refused=MergeResult(status=MergeStatus.CONFLICT, paths=paths))
-        commit = await self.git.commit_tree(tree, (base, tip), message)
-        return Proposal(base=base, tip=tip, commit=commit, tree=tree)
+        if merged.in_conflict:
+            return Proposal(refused=MergeResult(status=MergeStatus.CONFLICT, paths=merged.paths))
+        commit = await self.git.commit_tree(merged.tree, (base, tip), message)
+        return Proposal(base=base, tip=tip, commit=commit, tree=merged.tree)
 
     async def try_out(self, workspace: Workspace, commit: str, adopt: bool = False) -> str:
         """Bring the working tree to a commit, and nothing but that; returns the rescue ref of what else was there.

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from genba.connections.git.merging.merge import GitRepository
+from genba.connections.git.merging.merge_tree import merge_tree
 from genba.connections.git.merging.target_remote import SharedRemote
 from genba.connections.git.repository.commands import branch_of
 from genba.connections.git.repository.layout import RepositoryLayout
@@ -85,16 +86,14 @@ class GitTarget:
         return tuple(made)
 
     async def _put_on(self, base: str, work: Work, history: MergeHistory) -> Stacked:
-        merging = ("merge-tree", "--write-tree", "--name-only", "-z", base, work.commit)
-        done = await self.git.run(*merging, allow=(0, 1))
-        tree, *rest = done.stdout.split("\0")
+        merged = await merge_tree(self.git, base, work.commit)
+        tree = merged.tree
         # What has arrived changes nothing, so only then it is worth asking.
         changes = self.git.memory.trees.get(base) not in (None, tree)
         if not changes and await self.git.is_ancestor(work.commit, base):
             return Stacked(base=base, arrived=True)
-        if done.returncode == 1:
-            paths = tuple(dict.fromkeys(rest[: rest.index("")] if "" in rest else rest))
-            return Stacked(base=base, conflict=True, paths=paths)
+        if merged.in_conflict:
+            return Stacked(base=base, conflict=True, paths=merged.paths)
         if history is MergeHistory.MERGE:
             message = f"Merge {work.subject}\n\n{work.trailers}"
             return Stacked(base=base, tree=tree, commit=await self.git.commit_tree(tree, (base, work.commit), message))
@@ -238,16 +237,8 @@ class GitRework:
         rescued = ""
         if just_made and branch_of(Path(workspace.git_dir)) != f"refs/heads/{workspace.branch}":
             rescued = await self.repository.try_out(workspace, tip, adopt=True)
-        paths = (await self._merged(parents[0], over))[1] if just_made else ()
+        paths = (await merge_tree(self.git, parents[0], over)).paths if just_made else ()
         return UpdatedBranch(commit=tip, paths=await self.markers_left(tip, paths), rescued=rescued)
-
-    async def _merged(self, tip: str, over: str) -> tuple[str, tuple[str, ...]]:
-        """The tree of a merge, and the paths in which it has conflicts."""
-        args = ("merge-tree", "--write-tree", "--name-only", "-z", tip, over)
-        done = await self.git.run(*args, allow=(0, 1))
-        tree, *rest = done.stdout.split("\0")
-        named = rest[: rest.index("")] if "" in rest else rest
-        return tree, tuple(dict.fromkeys(named)) if done.returncode == 1 else ()
 
     async def _fetch_missing(self, workspace: Workspace, over: str) -> None:
         """Have a commit of the target here that landed from another host."""

@@ -14,9 +14,8 @@ import msgspec
 
 from genba.connections.git.agent_trees.checkout_files import lay_out
 from genba.connections.git.merging.merge import GitRepository
-from genba.connections.git.merging.target_remote import error_line
+from genba.connections.git.merging.target_remote import SECONDS, error_line, fetch
 from genba.connections.git.repository.layout import RepositoryLayout, is_folder
-from genba.connections.git.repository.locks import held
 from genba.connections.git.worktrees.worktree_status import staged, tree_status
 from genba.domain.errors import GitError, StateConflictError
 from genba.domain.ports import WorkingTrees
@@ -29,7 +28,6 @@ BRANCHES = "refs/genba/branches/"
 SHARED = "refs/genba/shared/"
 """What this host last saw on the remote as its own: locally only."""
 FETCHED = "refs/genba/fetched/"
-_SECONDS = 120.0
 _REFUSED = ("[rejected]", "[remote rejected]", "stale info")
 
 Tell = Callable[[str], None]
@@ -99,7 +97,7 @@ class Sharing:
         while True:
             args = ("push", "--quiet", "--atomic", f"--force-with-lease={ref}:{expected}", self.remote,
                      f"{whole}:{ref}", f"+{tip}:{BRANCHES}{workspace.branch}")  # fmt: skip
-            done = await self.git.reach(self.remote, *args, tree=self.layout.top, push=True, seconds=_SECONDS)
+            done = await self.git.reach(self.remote, *args, tree=self.layout.top, push=True, seconds=SECONDS)
             if done.returncode == 0:
                 return
             why = error_line(done.stderr)
@@ -119,7 +117,7 @@ class Sharing:
     async def listed(self, *refs: str) -> dict[str, str]:
         """What the remote has under these names; under all where none is given."""
         args = ("ls-remote", "--quiet", "--refs", self.remote, *refs)
-        done = await self.git.reach(self.remote, *args, tree=self.layout.top, seconds=_SECONDS)
+        done = await self.git.reach(self.remote, *args, tree=self.layout.top, seconds=SECONDS)
         if done.returncode != 0:
             raise GitError(
                 f"{self.remote} cannot be reached: {error_line(done.stderr)}", hint=f"git fetch {self.remote}"
@@ -131,10 +129,7 @@ class Sharing:
         """Have refs of the remote here, each under a name of Genba's own."""
         if not refs:
             return
-        args = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--no-auto-gc",
-                 self.remote, *(f"+{ref}:{into}" for ref, into in refs.items()))  # fmt: skip
-        async with held(self.layout.repository_lock, "fetch of shared work"):
-            done = await self.git.reach(self.remote, *args, tree=self.layout.top, seconds=_SECONDS)
+        done = await fetch(self.layout, self.remote, refs, "fetch of shared work")
         if done.returncode != 0:
             raise GitError(
                 f"shared work could not be fetched from {self.remote}: {error_line(done.stderr)}",
@@ -216,7 +211,7 @@ class Sharing:
             return False
         leases = [f"--force-with-lease={name}:{there[name]}" for name in gone]
         args = ("push", "--quiet", *leases, self.remote, *(f":{name}" for name in gone))
-        done = await self.git.reach(self.remote, *args, tree=self.layout.top, push=True, seconds=_SECONDS)
+        done = await self.git.reach(self.remote, *args, tree=self.layout.top, push=True, seconds=SECONDS)
         return done.returncode == 0 and await self._forget_here(run)
 
     async def _forget_here(self, run: str) -> bool:

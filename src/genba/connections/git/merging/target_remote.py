@@ -1,14 +1,25 @@
 """The remote that the hosts of a fleet share: fetching and moving one branch of it."""
 
 import contextlib
+from collections.abc import Mapping
 
 from genba.connections.git.repository.layout import RepositoryLayout
 from genba.connections.git.repository.locks import held
+from genba.connections.git.repository.run_process import Output
 from genba.domain.errors import GitError
 
-_SECONDS = 120.0
+SECONDS = 120.0
 _MISSING = "couldn't find remote ref"
 _REFUSED = ("[rejected]", "[remote rejected]", "stale info", "failed to push")
+
+
+async def fetch(layout: RepositoryLayout, remote: str, refs: Mapping[str, str], purpose: str) -> Output:
+    """Fetch refs of a remote, each under a name here; the output of git, which may have failed."""
+    args = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--no-auto-gc",
+            remote, *(f"+{ref}:{into}" for ref, into in refs.items()))  # fmt: skip
+    # A fetch beside the making of a worktree fails now and then: one at a time.
+    async with held(layout.repository_lock, purpose):
+        return await layout.git.reach(remote, *args, tree=layout.top, seconds=SECONDS)
 
 
 class SharedRemote:
@@ -25,11 +36,7 @@ class SharedRemote:
 
     async def fetch(self, ref: str, into: str) -> str | None:
         """Bring one ref of the remote here; None where it has none."""
-        args = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--no-auto-gc",
-                 self.name, f"+{ref}:{into}")  # fmt: skip
-        # A fetch beside the making of a working tree fails now and then: one at a time.
-        async with held(self.layout.repository_lock, f"fetch of {ref}"):
-            done = await self.git.reach(self.name, *args, tree=self.layout.top, seconds=_SECONDS)
+        done = await fetch(self.layout, self.name, {ref: into}, f"fetch of {ref}")
         if done.returncode == 0:
             return await self.git.commit_of(into)
         if _MISSING in done.stderr:
@@ -48,7 +55,7 @@ class SharedRemote:
         """
         lease = f"--force-with-lease=refs/heads/{branch}:{old}"
         args = ("push", "--quiet", lease, self.name, *more, f"{new}:refs/heads/{branch}")
-        done = await self.git.reach(self.name, *args, tree=self.layout.top, push=True, seconds=_SECONDS)
+        done = await self.git.reach(self.name, *args, tree=self.layout.top, push=True, seconds=SECONDS)
         if done.returncode == 0:
             return ""
         why = error_line(done.stderr)
