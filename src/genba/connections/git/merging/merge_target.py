@@ -222,10 +222,10 @@ class GitRework:
         await self._fetch_missing(workspace, over)
         if await self.git.is_ancestor(over, tip):
             return await self._again(workspace, tip, over)
-        tree, paths = await self._merged(tip, over)
-        commit = await self.git.commit_tree(tree, (tip, over), message)
+        merged = await merge_tree(self.git, tip, over)
+        commit = await self.git.commit_tree(merged.tree, (tip, over), message)
         rescued = await self.repository.try_out(workspace, commit, adopt=True)
-        return UpdatedBranch(commit=commit, paths=await self.markers_left(commit, paths), rescued=rescued)
+        return UpdatedBranch(commit=commit, paths=await self.markers_left(commit, merged.paths), rescued=rescued)
 
     async def tip(self, branch: str) -> str:
         return await self.remote.tip(branch) or "" if self.remote is not None else ""
