@@ -280,7 +280,7 @@ async def test_garbage_collection_outside_leaves_the_private_repository_whole(fl
 
 async def test_a_sandbox_is_refused_in_the_checkout_of_the_user(floor: Floor) -> None:
     asked = request(branch=None)
-    with pytest.raises(StateConflictError, match="working tree of their own"):
+    with pytest.raises(StateConflictError, match="worktree of its own"):
         await floor.trees.open(msgspec.structs.replace(asked, isolated=False))
 
 
