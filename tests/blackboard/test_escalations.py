@@ -97,7 +97,7 @@ def test_what_was_decided_or_never_asked_is_refused_clearly(board: Blackboard, f
     for empty in ("", " "):
         with pytest.raises(UsageError):
             fleet.answer(task, empty, HUMAN)
-    with pytest.raises(UsageError, match="whoever rejects says why"):
+    with pytest.raises(UsageError, match="a rejection needs a reason"):
         fleet.decide(task, False, "", HUMAN)
     fleet.answer(task, "green", HUMAN)
     for act in (partial(fleet.answer, task, "red", HUMAN), partial(fleet.decide, task, True, "", HUMAN)):

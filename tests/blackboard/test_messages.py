@@ -91,7 +91,7 @@ def test_what_cannot_be_sent_is_refused(board: Blackboard, workflow: WorkflowBoa
     _, connection = at_work(board)
     ended, other = add(board), add(board)
     cancel(board, ended)
-    with pytest.raises(StateConflictError, match="nobody would read it"):
+    with pytest.raises(StateConflictError, match="no agent would read it"):
         workflow.send_message(connection.id, ended, "hello")
     for sender, to in ((connection.id, 999), ("no-connection", other), (external_agent(board).id, other)):
         with pytest.raises(NotFoundError):

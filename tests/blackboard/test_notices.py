@@ -141,7 +141,7 @@ def test_what_may_pass_is_tried_again_later_each_time_and_then_given_up(office: 
     assert channel.faults == []
     office.later(86_400)
     assert asyncio.run(notifier.send_due()) == 0
-    assert office.told == ["notices by webhook: shop.example answers 503  genba notify"], "it is told once"
+    assert office.told == ["notifications by webhook: shop.example answers 503  genba notify"], "it is told once"
 
 
 def test_a_time_that_the_other_side_names_is_kept_by_everything_on_its_channel(office: Office) -> None:

@@ -53,7 +53,7 @@ def test_an_approval_counts_for_its_commit_and_ends_the_review(board: Blackboard
 def test_findings_are_kept_and_the_work_goes_back(board: Blackboard, fleet: FleetBoard) -> None:
     session = in_review(board, fleet)
     review = fleet.ask_review(session.task, "c1", "ai")
-    with pytest.raises(UsageError, match="whoever wants changes says which"):
+    with pytest.raises(UsageError, match="a request for changes needs a reason"):
         fleet.verdict(review.task, False, (" ",), "critic", REVIEWER)
     given = fleet.verdict(review.task, False, ("no test", "slow"), "critic", REVIEWER)
     assert (given.status, given.findings) == ("changes", ("no test", "slow"))

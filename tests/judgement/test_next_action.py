@@ -410,7 +410,7 @@ def test_an_agent_that_asks_again_and_again_is_warned_and_then_stopped() -> None
     assert [action.action for action in lines] == [K.CREATE_SUBTASKS] * 4 + [K.EXIT]
     assert [bool(action.warning) for action in lines] == [False, False, True, True, False]
     assert lines[4].reason == ExitReason.NO_PROGRESS
-    assert lines[2].warning == "Nothing has changed since you asked 2 times. After 4 times you are told to stop."
+    assert lines[2].warning == "Nothing has changed since you asked 2 times. After 4 times you have to stop."
 
 
 def test_an_external_agent_that_makes_no_progress_is_asked_to_stop_as_well() -> None:

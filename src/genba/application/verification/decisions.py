@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from genba.blackboard.fleet.escalations import asked_anew
+from genba.blackboard.fleet.escalations import asked_again
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.blackboard.tasks.board import Blackboard
 from genba.coordination.engine.worker_liveness import absent
@@ -194,7 +194,7 @@ def the_one(board: FleetBoard, number: int, what: str, asked: int | None = None)
             f"nothing about task #{number} waits for {what}", unchanged="nothing was changed.", hint="genba decisions"
         )
     if asked is not None and asked != found.id:
-        raise asked_anew(found)
+        raise asked_again(found)
     return found
 
 

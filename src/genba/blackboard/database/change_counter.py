@@ -2,7 +2,7 @@
 
 On SQLite a connection of its own is asked for `PRAGMA data_version`, which every commit of anybody else changes: it
 reads no page. On PostgreSQL it is the sum over the newest events of the project: it grows with each of them, also when
-one is committed after a younger one. A lost connection is made anew, and counts as a change: whoever asks looks once
+one is committed after a younger one. A lost connection is opened again and counts as a change: the caller reads once
 too often rather than once too seldom.
 """
 

@@ -1,4 +1,4 @@
-"""A stretch of a list that only grows: what follows a place, and no more of it than somebody can take."""
+"""One page of a list that only grows."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""A blackboard in a file that nobody may write here: on a disk that is mounted so, or of another user's."""
+"""Read a database file that this user cannot write: a read-only disk, or another user's file."""
 
 import os
 import sqlite3
@@ -13,8 +13,8 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 def read_only_engines(place: str) -> Iterator[Engine]:
     """The ways to read it, best first; none for a file that can be written, or is no file at all.
 
-    Beside a file in WAL mode SQLite needs two more. Where they are not there and cannot be made, nobody else writes
-    either, so the file is read as it is; but not where a log beside it may hold what the file does not have yet.
+    Beside a file in WAL mode SQLite needs two more. Where they do not exist and cannot be created, no other process
+    writes either, so the file is read as it is; but not where a log beside it may hold what the file does not have yet.
     """
     path = Path(place)
     if "://" in place or not path.is_file() or _is_writable(path):

@@ -61,9 +61,9 @@ def bounded_through(value: Any) -> Any:
 
 
 def named(actor: Actor) -> Actor:
-    """The same actor. Nobody acts without a name."""
+    """The same actor. Raises UsageError for an actor without a name."""
     if not actor.name.strip():
-        raise UsageError("nobody changes a task without a name", unchanged="nothing was changed.")
+        raise UsageError("a change of a task needs the name of its actor", unchanged="nothing was changed.")
     storable(actor.name, "the actor's name")
     return actor
 

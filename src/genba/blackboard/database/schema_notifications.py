@@ -1,4 +1,4 @@
-"""The table of notices: who was told of what waits for a person, on which channel, and what came of it."""
+"""The table of notifications: one row for each decision, channel and reminder."""
 
 from sqlalchemy import Index, Table, UniqueConstraint
 
@@ -25,4 +25,4 @@ notices = Table(
     words("status", NotificationStatus),
     Index("ix_notices_status", "project_id", "status", "channel", "id"),
 )
-"""`owner` sends it, and nobody else does before `until`."""
+"""`owner` sends it until `until`; no other process does."""

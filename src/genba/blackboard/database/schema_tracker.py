@@ -111,4 +111,4 @@ outbox_senders = Table(
     flag("firm"),
     prose("why"),
 )
-"""Who is sending, until when nobody else is, and until when nobody is at all."""
+"""The current sender, the end of its lease, and the end of a pause."""

@@ -94,11 +94,11 @@ class Store:
         return self._tried(lambda: self._in_line(lambda: self._once("BEGIN IMMEDIATE", work)))
 
     def write_with(self, work: Callable[[Transaction, Connection], T]) -> T:
-        """Like `write`, for work that also hands the transaction to somebody who speaks SQLAlchemy."""
+        """Like `write`, for work that also needs the SQLAlchemy connection."""
         return self._tried(lambda: self._in_line(lambda: self._once_with(work)))
 
     def _in_line(self, once: Callable[[], T]) -> T:
-        """Wait for those before us. Whoever waits too long asks the file, and is told what is wrong with it."""
+        """Wait for other writers of this process. After `busy_seconds` try anyway: SQLite raises the precise error."""
         ours = self._line is not None and self._line.acquire(timeout=self.busy_seconds)
         try:
             return once()
@@ -107,7 +107,7 @@ class Store:
                 self._line.release()
 
     def impatient(self) -> "Store":
-        """The same store, over the same connections, for somebody who is told at once."""
+        """The same store on the same connections, without the backoff: errors are raised at once."""
         twin = copy.copy(self)
         twin.endure = None
         return twin

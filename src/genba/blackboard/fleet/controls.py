@@ -50,7 +50,7 @@ def stop_all(tx: Transaction, on: bool, actor: Actor) -> None:
 
 
 def hold(tx: Transaction, number: int, on: bool, actor: Actor) -> None:
-    """Pause one task, or let it go on: then nobody is asked any longer whether it may."""
+    """Pause one task or continue it. To continue withdraws the open question about it."""
     named(actor)
     task, at = hold_row(tx, number).task, now()
     if tx.one(_HOLD, task=task.id, on=on) is None:

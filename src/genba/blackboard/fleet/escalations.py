@@ -42,7 +42,7 @@ ORDER BY e.id
 _OF_FIELD = Statement(COLUMNS + _IN_VIEW)
 _OF_TASK = Statement(COLUMNS + "WHERE t.id = :task ORDER BY e.id DESC")
 _OPEN_OF_KIND = Statement(COLUMNS + "WHERE t.id = :task AND e.kind = :kind AND e.status = 'open'")
-_TOLD_BEFORE = Statement(
+_ASKED_BEFORE = Statement(
     COLUMNS
     + """
 WHERE t.id = :task AND e.kind = 'question' AND e.run = :run AND e.part = :part AND e.question = :question
@@ -77,7 +77,9 @@ def escalate(tx: Transaction, escalation: Escalation, blocker: Blocker | None) -
     _withdraw_older(tx, task, escalation)
     there = tx.one(_OPEN_OF_KIND, task=task.id, kind=str(escalation.kind))
     if there is None and part is not None and escalation.kind is EscalationKind.QUESTION:
-        there = tx.one(_TOLD_BEFORE, task=task.id, **key)  # a step that is repeated after the answer asks nothing anew
+        there = tx.one(
+            _ASKED_BEFORE, task=task.id, **key
+        )  # a step that is repeated after the answer asks nothing again
     if there is not None:
         return escalation_of(there)
     if task.status.ended:
@@ -124,7 +126,7 @@ def decide(
     storable(reason, "the reason")
     task, found = _to_decide(tx, number, actor, only)
     if not approved and not reason.strip():
-        raise UsageError(f"task #{task.number}: whoever rejects says why", unchanged="nothing was changed.")
+        raise UsageError(f"task #{task.number}: a rejection needs a reason", unchanged="nothing was changed.")
     _decide(tx, task, found, "approved" if approved else "rejected", reason, actor)
     match found.kind:
         case EscalationKind.REVIEW:
@@ -139,7 +141,7 @@ def decide(
 
 
 def settle_review(tx: Transaction, number: int, commit: str, actor: Actor) -> None:
-    """Somebody has approved a commit without being asked by its escalation: that one is decided too."""
+    """A person approved a commit without its escalation: decide that escalation too."""
     task = task_with_rows(tx, number).task
     row = tx.one(_OPEN_OF_KIND, task=task.id, kind=str(EscalationKind.REVIEW))
     if row is not None and escalation_of(row).commit in ("", commit):
@@ -156,7 +158,7 @@ def escalation(tx: Transaction, number: int) -> Escalation:
     task = task_with_rows(tx, number).task
     found = [escalation_of(row) for row in tx.all(_OF_TASK, task=task.id)]
     if task.review_of is not None and all(one.status != "open" for one in found):
-        return escalation(tx, task.review_of)  # whoever names a review means what is reviewed
+        return escalation(tx, task.review_of)  # the number of a review stands for the task it reviews
     if not found:
         raise _nothing_waits(number)
     return next((one for one in found if one.status == "open"), found[0])
@@ -199,7 +201,7 @@ def _to_decide(tx: Transaction, number: int, actor: Actor, only: int | None) -> 
     found = escalation(tx, number)
     if found.status == "open":
         if only is not None and only != found.id:
-            raise asked_anew(found)
+            raise asked_again(found)
         return task, found
     by = f" by {found.answered_by}" if found.answered_by else ""
     raise StateConflictError(
@@ -209,8 +211,8 @@ def _to_decide(tx: Transaction, number: int, actor: Actor, only: int | None) -> 
     )
 
 
-def asked_anew(found: Escalation) -> StateConflictError:
-    """Whoever decides has read another question than the one that is decided next."""
+def asked_again(found: Escalation) -> StateConflictError:
+    """The person has read another question than the one that is decided next."""
     return StateConflictError(
         f"task #{found.task} waits for something else by now: {found.kind}",
         unchanged="nothing was changed.",
@@ -241,7 +243,7 @@ def _judge_commit(tx: Transaction, task: Task, found: Escalation, approved: bool
 def _block(tx: Transaction, task: Task, blocker: Blocker, actor: Actor, run: str) -> None:
     if task.status is TaskStatus.BLOCKED:
         return
-    if task.status is TaskStatus.REVIEW:  # its work came back too often: it is worked on again, once somebody decides
+    if task.status is TaskStatus.REVIEW:  # its work came back too often: the author continues after a decision
         back = StatusChange(to=TaskStatus.IN_PROGRESS, actor=actor, reason=blocker.reason, session=run)
         change_status(tx, task.number, back)
     change = StatusChange(to=TaskStatus.BLOCKED, actor=actor, reason=blocker.reason, blocker=blocker, session=run)

@@ -1,4 +1,4 @@
-"""Who carries out parts, and which providers nobody asks for now."""
+"""Executors, and pauses of providers."""
 
 from genba.blackboard.database.sanitize import now, seen, storable
 from genba.blackboard.database.store import Statement, Transaction
@@ -76,7 +76,7 @@ def executors(tx: Transaction) -> tuple[Executor, ...]:
 
 
 def pause_provider(tx: Transaction, provider: str, until: str, reason: str) -> None:
-    """Nobody asks a provider before that time. Of two pauses the later end counts."""
+    """Pause a provider until that time. Of two pauses the later end counts."""
     storable(provider, "the provider", empty=False)
     at, until = now(), _as_ours(until)
     if tx.one(_PAUSE, project=tx.project, provider=provider, until=until, reason=seen(reason)) is not None:
@@ -90,7 +90,7 @@ def pauses(tx: Transaction, at: str) -> tuple[ProviderPause, ...]:
 
 
 def forget_pauses(tx: Transaction) -> None:
-    """Nobody knows any more when they end: whoever asks a provider next is told."""
+    """End all pauses: their end is unknown after the clock was set back."""
     tx.do(_FORGET, project=tx.project)
 
 

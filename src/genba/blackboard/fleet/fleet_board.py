@@ -1,7 +1,7 @@
 """The blackboard as a fleet sees it: sessions in parts, merge queue, escalations, reviews, plans, money, executors.
 
 Every call is one transaction: it happens whole, or it raises and nothing was changed. Any thread may call. Each verb
-may be repeated: whoever died before they knew that it had happened says it again, and nothing happens twice.
+may be repeated: a caller that died before it saw the result calls it again, and nothing happens twice.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -37,8 +37,8 @@ from genba.domain.fleet.records import (
 )
 from genba.domain.tasks.task import Actor, Blocker, StatusChange
 
-NOBODY: Mapping[str, str] = MappingProxyType({})
-"""Nobody reviews anything."""
+NO_REVIEWERS: Mapping[str, str] = MappingProxyType({})
+"""No task type has a reviewer."""
 Enqueue = Callable[[Connection], None]
 """Puts a workflow into its queue, in the transaction that writes the row which asks for it."""
 
@@ -97,7 +97,7 @@ class FleetBoard:
         self.store.write(lambda tx: session_segments.end_part(tx, end))
 
     def move_and_end(self, number: int, change: StatusChange | None, end: SegmentEnd) -> None:
-        """Move a task on and end the part that brought it there. Whoever sees the one sees the other."""
+        """Change the status of a task and end its segment in one transaction."""
 
         def both(tx: Transaction) -> None:
             if change is not None:
@@ -111,11 +111,11 @@ class FleetBoard:
         self.store.write(lambda tx: session_segments.give_up(tx, run, part, reason, actor))
 
     def give_back(self, run: str, part: int, reason: str, actor: Actor) -> None:
-        """End a session that waits after this part, and open its task for whoever takes it next."""
+        """End a session that waits after this segment, and open its task."""
         self.store.write(lambda tx: session_segments.give_back(tx, run, part, reason, actor))
 
     def abandoned(self, at: str, since: str) -> tuple[str, ...]:
-        """The runs of external agents that began before `since`, and that nobody has a connection for any more."""
+        """Sessions of external agents that started before `since` and have no active connection."""
         return self.store.read(lambda tx: external_agents.abandoned(tx, at, since))
 
     def hand_over_branch(self, given: BranchHandover) -> None:
@@ -123,7 +123,7 @@ class FleetBoard:
         self.store.write(lambda tx: external_agents.hand_over_branch(tx, given))
 
     def reopen(self, task: int, reason: str, actor: Actor) -> None:
-        """Open a task that nobody works on any more, whatever it waits in."""
+        """Open a task without a running session, whatever its status."""
         self.store.write(lambda tx: session_segments.reopen(tx, task, reason, actor))
 
     def take_over(self, run: str, executor: str, host: str) -> FleetSession:
@@ -257,7 +257,7 @@ class FleetBoard:
     def propose(self, plan: Plan) -> Plan:
         return self.store.write(lambda tx: plans.propose(tx, plan))
 
-    def create_parts(self, plan_id: int, actor: Actor, reviewed: Mapping[str, str] = NOBODY) -> tuple[int, ...]:
+    def create_parts(self, plan_id: int, actor: Actor, reviewed: Mapping[str, str] = NO_REVIEWERS) -> tuple[int, ...]:
         """Make tasks of the parts of a plan; `reviewed` says by type who reviews them."""
         return self.store.write(lambda tx: plans.create_parts(tx, plan_id, actor, reviewed))
 

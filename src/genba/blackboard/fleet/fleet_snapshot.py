@@ -1,8 +1,8 @@
 """The field: everything that the orchestrator decides on, seen at one moment.
 
 Law: one transaction, and so many statements whatever the number of tasks. Steps of a worker's plan are not in it: they
-are carried out by whoever works on their parent. Most tasks are as they were at the last look,
-so those are kept, and read anew when their version or the time of their last change says so.
+are carried out by the agent of their parent. Most tasks are unchanged since the last read,
+so those are cached until their version or the time of their last change differs.
 """
 
 from typing import Any
@@ -152,7 +152,7 @@ def _current(task: Task | None, stamp: Row) -> Task | None:
 
 
 def _approved(tx: Transaction, tasks: dict[int, Task]) -> dict[int, Task]:
-    """The tasks with the commit that was approved last; whoever sends work back takes that with it."""
+    """The tasks with the commit that was approved last; sending work back clears it."""
     if not any(task.requires_review and task.status is TaskStatus.REVIEW for task in tasks.values()):
         return tasks
     approved: dict[int, str] = {}

@@ -1,7 +1,7 @@
 """The merge queue: which branches want to land on which target, in which state.
 
 Law: an entry is written once for each commit and round of a run, and ends once. One that was withdrawn may be queued
-again; and what has landed has landed, even if somebody withdrew it at that very moment.
+again; what has landed stays merged, even if it was withdrawn at that moment.
 """
 
 from collections.abc import Iterable
@@ -122,7 +122,7 @@ def of_field(tx: Transaction) -> tuple[MergeEntry, ...]:
 
 
 def take(tx: Transaction, ids: Iterable[int]) -> list[MergeEntry]:
-    """Begin a turn with these; those that somebody else took or withdrew are left out."""
+    """Start a queue pass with these, without those that another pass took or that were withdrawn."""
     taken = [id_ for id_ in sorted(set(ids)) if tx.one(_TAKE, id=id_, project=tx.project) is not None]
     return [_entry(tx, id_) for id_ in taken]
 

@@ -1,8 +1,8 @@
-"""Who is told of what waits for a person, and what came of it.
+"""Notifications about decisions that wait for a person.
 
-Law: a notice is written down before it is sent, and whoever sends it holds it by a lease. What was being sent when its
+A notification is stored before it is sent, and its sender holds a lease. What was being sent when its
 sender died is sent again, with the same key: it may come twice, and it is never lost. What was decided meanwhile is
-not told any more. A clock that is set back makes nobody wait for ever.
+not sent any more. A clock that is set back delays no notification for ever.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,12 +17,12 @@ from genba.domain.timestamps import format_time
 
 LEASE_SECONDS = 60.0
 LONGEST_WAIT = timedelta(hours=1)
-"""Nobody waits longer for the next attempt: what seems to last longer was written by another clock."""
+"""The longest wait for the next attempt: a longer one was written by another clock."""
 _SKEW = timedelta(seconds=5)
 _LONGEST_ERROR = 300
 
 Lives = Callable[[str], bool | None]
-"""Whether the owner of a lease is alive; None where nobody here can tell."""
+"""Whether the owner of a lease is alive; None where this host cannot tell."""
 
 _COLUMNS = """
 SELECT n.id, n.channel, n.status, n.attempts, n.not_before, n.error, n.created_at, n.sent_at, n.reminder, n.owner,
@@ -92,7 +92,7 @@ _SERVER_TIME = Statement("SELECT clock_timestamp()")
 
 
 class NotificationBoard:
-    """What is to be told, and what was told. Every call is one transaction, and any thread may call."""
+    """Notifications to send and sent ones. Every call is one transaction, and any thread may call."""
 
     def __init__(self, store: Store, clock: Callable[[], datetime] | None = None) -> None:
         self.store = store
@@ -116,7 +116,7 @@ class NotificationBoard:
         return self.store.read(look)
 
     def record(self, channels: Sequence[str], kinds: Sequence[str], reminder_hours: float = 0) -> int:
-        """Write down what is to be told on these channels, and take back what was decided; how many are new."""
+        """Store what these channels have to send, and withdraw what was decided. Returns how many are new."""
 
         def work(tx: Transaction) -> int:
             tx.do(_WITHDRAW, project=tx.project)
@@ -176,7 +176,7 @@ class NotificationBoard:
     def _missing(
         self, tx: Transaction, channels: Sequence[str], kinds: Sequence[str], reminder_hours: float
     ) -> list[tuple[int, str, int]]:
-        """What is open and was not told on a channel: the escalation, the channel, and which reminder it is."""
+        """Open escalations that a channel has not sent: the escalation, the channel and the reminder."""
         opened = [row[0] for row in tx.all(_OPEN, project=tx.project) if row[1] in kinds]
         if not opened:
             return []
@@ -242,7 +242,7 @@ def _is_due(row: Row, at: datetime, channels: Sequence[str], lives: Lives) -> bo
 
 
 def _is_left(owner: str, until: str, at: datetime, lives: Lives) -> bool:
-    """Whether nobody sends it any more: its lease has run out, or its sender is dead."""
+    """True when its lease has run out or its sender is dead."""
     too_late = format_time(at + timedelta(seconds=LEASE_SECONDS) + _SKEW)
     return until <= format_time(at) or until > too_late or lives(owner) is False
 

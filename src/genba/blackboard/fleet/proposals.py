@@ -22,7 +22,7 @@ _gaps = reader(list[Feedback])
 
 
 def of_field(tx: Transaction, waiting: Sequence[int]) -> dict[str, Any]:
-    """The open pull requests of these tasks, and what was said of their work."""
+    """The open pull requests of these tasks, and the feedback on their work."""
     wanted = frozenset(waiting)
     seen = {number: _request.decode(data) for number, data in tx.all(_REQUESTS, project=tx.project) if number in wanted}
     found: dict[int, Feedback] = {}
@@ -35,7 +35,7 @@ def of_field(tx: Transaction, waiting: Sequence[int]) -> dict[str, Any]:
 
 
 def one_of(findings: Sequence[Feedback]) -> Feedback | None:
-    """What was said of the work of a task, as one."""
+    """All feedback on the work of a task as one."""
     if len(findings) <= 1:
         return findings[0] if findings else None
     detail = "\n".join(dict.fromkeys(found.detail for found in findings))

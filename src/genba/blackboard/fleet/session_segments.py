@@ -140,7 +140,7 @@ def start(
         return session_of(there), False
     if tx.one(_TAKEN, run=order.run) is not None:
         raise refused(order.task, f"run {order.run} works on another task already")
-    refuse_step(task, "and whoever works on that makes it")
+    refuse_step(task, "and the agent of that task carries it out")
     _may_go_on(tx, task, order)
     last = tx.one(_LAST_ATTEMPT, task=task.id, purpose=str(order.purpose))
     if last is not None and last[0] is not None and last[0] >= order.attempt:
@@ -230,7 +230,7 @@ def continue_(tx: Transaction, order: SegmentOrder, *, executor: str, host: str)
 def end_part(tx: Transaction, end: SegmentEnd) -> None:
     """Write down how a part ended. Only the first end counts; a session that waits can still be given up, `aborted`.
 
-    What is over is waited for by nobody: a task may have ended while its part was about to say what it waits for.
+    A segment of an ended task waits for nothing: the task may have ended while the segment was running.
     """
     there = session(tx, end.run)
     task = hold(tx, there.task).task
@@ -272,7 +272,7 @@ def give_up(tx: Transaction, run: str, part: int, reason: str, actor: Actor) -> 
 
 
 def give_back(tx: Transaction, run: str, part: int, reason: str, actor: Actor) -> None:
-    """End a session that waits after this part, and open its task for whoever takes it next. Safe to repeat."""
+    """End a session that waits after this segment, and open its task. Safe to repeat."""
     number = session(tx, run).task
     hold_line(tx, number, with_itself=False)
     hold(tx, number)
@@ -285,7 +285,7 @@ def give_back(tx: Transaction, run: str, part: int, reason: str, actor: Actor) -
 
 
 def reopen(tx: Transaction, number: int, reason: str, actor: Actor) -> None:
-    """Open a task again that nobody works on. Work that was verified, and did not land, is worked on anew."""
+    """Open a task again that has no running session. Verified work that did not land is done again."""
     hold_line(tx, number, with_itself=False)
     task = hold(tx, number).task
     other = tx.one(_OTHERS, task=task.id, run="")
@@ -439,7 +439,7 @@ def _may_go_on(tx: Transaction, task: Task, order: SegmentOrder) -> None:
     if paused is not None and paused[0]:
         raise refused(task.number, "the project is paused", "genba resume")
     if held is not None and held[0]:
-        raise refused(task.number, "somebody paused it", f"genba resume {task.number}")
+        raise refused(task.number, "a person paused it", f"genba resume {task.number}")
 
 
 def _moved(tx: Transaction, task: Task, order: SegmentOrder, actor: Actor) -> Task:

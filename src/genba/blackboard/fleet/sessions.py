@@ -1,6 +1,6 @@
 """Sessions: who works on a task, for which time, and how it ended.
 
-Law: a task has at most one running session. Whoever begins one holds the lock of the task's branch, so an older session
+A task has at most one running session. Its process holds the lock of the task's branch, so an older session
 that still says it runs has lost its process.
 """
 
@@ -85,7 +85,7 @@ SELECT 1 FROM sessions s JOIN tasks t ON t.id = s.task_id WHERE s.run = :run AND
 """)
 
 _NEXT = {
-    TaskStatus.BACKLOG: "it is in the backlog, and nobody has opened it yet",
+    TaskStatus.BACKLOG: "it is in the backlog, and is not open yet",
     TaskStatus.REVIEW: "it is in review: its work is there, and waits to be judged",
     TaskStatus.DONE: "it is done",
     TaskStatus.CANCELLED: "it was cancelled",
@@ -124,7 +124,7 @@ def begin_session(tx: Transaction, number: int, start: SessionStart, died: Died 
     if task.status is TaskStatus.REVIEW and going_on and mine is not None:
         _write(tx, task, start, int(mine[2]), is_there=True)  # its work is verified; the run comes back to finalize it
         return _briefing(tx, task, start.run, int(mine[2]))
-    refuse_step(task, "and whoever works on that makes it")
+    refuse_step(task, "and the agent of that task carries it out")
     _no_session_runs(tx, task, start.run, died)
     last_attempt = int(newest[2]) if newest else 0
     attempt = last_attempt if going_on else last_attempt + 1

@@ -1,4 +1,4 @@
-"""What was spent: one row for each iteration, written once, however often it is told."""
+"""Spending: one row for each iteration, written once."""
 
 import time
 
@@ -77,7 +77,7 @@ def spend(tx: Transaction, spending: Spending) -> None:
 
 
 def spend_rest(tx: Transaction, run: str) -> None:
-    """What a session cost beside its iterations, or in a run that told of none: it stands as iteration 0."""
+    """The cost of a session outside its iterations, stored as iteration 0."""
     at = now()
     tx.do(_REST, project=tx.project, run=run, day=at[:10], at=at)
 

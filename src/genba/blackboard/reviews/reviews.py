@@ -1,7 +1,7 @@
 """Reviews: each is a child task that is bound to one commit of its parent.
 
 Law: a review lives while its parent is in review with that commit; the gateway makes it stale when the parent goes on.
-Nobody judges what they wrote. A review task is done by its verdict, and a verdict is given once.
+No agent reviews its own work. A verdict ends the review task and is given once.
 """
 
 from collections.abc import Callable, Sequence
@@ -121,7 +121,7 @@ def verdict(
     if actor.kind is not ActorKind.HUMAN:
         _not_an_author(tx, of, reviewer)
     if not approved and not any(finding.strip() for finding in findings):
-        raise UsageError(f"task #{number}: whoever wants changes says which", unchanged="nothing was changed.")
+        raise UsageError(f"task #{number}: a request for changes needs a reason", unchanged="nothing was changed.")
     at, current = now(), parent.status is TaskStatus.REVIEW and reviewed_commit(tx, parent) == review.commit
     status = ("approved" if approved else "changes") if current else "stale"
     if status == "approved":
@@ -199,7 +199,7 @@ def _review(tx: Transaction, task: Task) -> Review:
 
 def _not_an_author(tx: Transaction, of: int, agent: str) -> None:
     if agent in authors(tx, of):
-        raise refused(of, f"{agent} has worked on it, and nobody reviews their own work")
+        raise refused(of, f"{agent} has worked on it, and no agent reviews its own work")
 
 
 def _finish(tx: Transaction, task: Task, commit: str, how: str, run: str) -> None:

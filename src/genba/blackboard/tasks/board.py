@@ -147,7 +147,7 @@ class Blackboard:
         return self.store.write(lambda tx: status_gateway.change_status(tx, number, change))
 
     def approve(self, number: int, commit: str, actor: Actor) -> Task:
-        """Approve a commit of a task in review. Whoever was asked for that is done with it."""
+        """Approve a commit of a task in review. Ends the open review and the escalation about it."""
 
         def both(tx: Transaction) -> Task:
             if reviews.settle_by_hand(tx, number, commit, True, (), actor):
@@ -160,7 +160,7 @@ class Blackboard:
         return self.store.write(both)
 
     def reject(self, number: int, commit: str, reason: str, actor: Actor) -> None:
-        """Request changes of a commit of a task in review, where nobody asked for a decision."""
+        """Request changes of a commit of a task in review that has no open decision."""
         self.store.write(lambda tx: requests.reject_commit(tx, number, commit, reason, actor))
 
     def ask_review(self, number: int, commit: str, run: str, rounds: int, words: Callable[[str], str] = str) -> Review:

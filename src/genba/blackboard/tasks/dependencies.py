@@ -1,4 +1,4 @@
-"""Which task waits for which. Law: nobody waits for itself, by whatever way round.
+"""Dependencies between tasks. They never form a cycle.
 
 A task waits for what it depends on, and cannot be done before its parts have ended: both are followed.
 """

@@ -36,7 +36,7 @@ def without_twins(goals: Sequence[Goal]) -> tuple[Goal, ...]:
 def set_criteria(tx: Transaction, task: int, number: int, goals: tuple[Goal, ...], by_agent: bool) -> None:
     """Make these the acceptance criteria of a task. Dropped ones stay, for the results that they have.
 
-    A goal that stays keeps its source, whoever edits. Raises UsageError for what agents may not write.
+    An unchanged goal keeps its source. Raises UsageError for what agents may not write.
     """
     known = {row[0]: (GoalSource(row[1]), bool(row[2])) for row in tx.all(_KNOWN, task=task)}
     tx.do(_DROP, task=task)

@@ -21,7 +21,7 @@ _ALL = Statement("SELECT content FROM messages WHERE task_id = :task AND type = 
 
 
 def hand_over(tx: Transaction, number: int, run: str, text: str) -> None:
-    """Leave a note for whoever works on the task next. The same note of the same run is kept once."""
+    """Leave a note for the next session on the task. The same note of the same session is kept once."""
     task, kept, at = hold(tx, number).task, bounded(text, _LONGEST), now()
     row = tx.one(_SESSION, run=seen(run), task=task.id)
     session = int(row[0]) if row else None

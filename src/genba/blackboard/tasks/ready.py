@@ -1,7 +1,7 @@
 """What can be started now: open, every dependency done, every part ended; by priority, then by age.
 
-Whoever schedules asks this again and again, and most tasks are as they were. So tasks that were read before are kept,
-and are read anew when their version or the time of their last change says so.
+The scheduler reads this often, and most tasks are unchanged. So tasks that were read before are cached
+until their version or the time of their last change differs.
 """
 
 import msgspec

@@ -4,7 +4,7 @@ Law: a change passes the table of `domain.tasks.statuses` and the rules below, a
 refusal leaves everything as it was. While a task is blocked, nothing below it is open or in progress; when a task has
 ended, everything below it has; only issues of a tracker have a state of their own, whatever that of their parent is.
 When a task leaves review, its open reviews are cancelled. When it reaches review by
-somebody who did not go by the plan that another one made for it, what is left of that plan is cancelled.
+an agent that did not follow the plan of an earlier one, the open steps of that plan are cancelled.
 A phase that is complete is written together with the change that ends it. A task that is reopened has none.
 """
 
@@ -84,7 +84,7 @@ def _blocked_together(tx: Transaction, seen: TaskWithRows, change: StatusChange)
 
 
 def approve(tx: Transaction, number: int, commit: str, actor: Actor) -> Task:
-    """Write down that somebody who may judge it approves exactly this commit."""
+    """Record that a permitted reviewer approves exactly this commit."""
     named(actor)
     storable(commit, "the commit", empty=False)
     task = hold(tx, number).task

@@ -80,7 +80,7 @@ _COMMENT_COUNT = Statement("SELECT count(*) FROM comments WHERE task_id = :task"
 def add(tx: Transaction, draft: TaskDraft, actor: Actor, *, by_agent: bool = False) -> Task:
     """Write a new task down. Below a blocked task it is blocked together with it; below an ended one it is refused.
 
-    `by_agent`: an agent wrote it, whoever has it written down.
+    `by_agent`: an agent wrote it.
     """
     named(actor)
     draft = _checked(draft)
@@ -209,7 +209,7 @@ def last_comments(tx: Transaction, number: int, most: int) -> tuple[list[Comment
 
 
 def agent_id(tx: Transaction, name: str, at: str) -> str:
-    """The agent of that name; it is written down when it is first heard of."""
+    """The id of the agent of that name; inserts a row for a new name."""
     row = tx.one(_AGENT, project=tx.project, name=name)
     if row is None:
         tx.do(_ADD_AGENT, id=f"agt_{secrets.token_hex(8)}", project=tx.project, name=name, at=at)

@@ -12,7 +12,7 @@ from genba.domain.goals.goal import Goal
 from genba.domain.tasks.task import Blocker, BlockerKind, Phase, Priority, Task, TaskStatus
 
 GOING = "status IN ('backlog', 'open', 'in_progress', 'review', 'blocked')"
-"""Not ended, said so that an index of the statuses can be used."""
+"""Not ended, written so that the index of the status is used."""
 
 _COLUMNS = """
 SELECT t.id, t.number, t.title, t.description, t.type, t.status, t.priority, t.labels,
@@ -92,7 +92,7 @@ def task_with_rows(tx: Transaction, number: int) -> TaskWithRows:
 
 
 def hold(tx: Transaction, number: int) -> TaskWithRows:
-    """Look at a task that nobody else changes until this transaction ends."""
+    """Lock a task until this transaction ends."""
     if tx.on_postgres and 0 < number <= LARGEST:
         # First the lock, then the look: what a statement sees beside the row is older than the lock it waited for.
         tx.one(_LOCK, project=tx.project, number=number)

@@ -72,7 +72,7 @@ def line_of(tx: Transaction, number: int) -> list[Relative]:
 
 
 def descendants(tx: Transaction, task: int) -> list[Relative]:
-    """All that are below a task that is held. Nobody else changes them, or adds to them, until the end."""
+    """Lock everything below a locked task until this transaction ends."""
     if tx.on_postgres:
         held = -1
         while (count := len(tx.all(_HOLD_DOWNWARD, id=task))) != held:
@@ -96,7 +96,7 @@ def open_reviews(tx: Transaction, task: int) -> list[Relative]:
 def abandoned_steps(tx: Transaction, task: int, run: str) -> list[Relative]:
     """Steps of a plan that have not ended, of a task that is held, where another run than this one goes by that plan.
 
-    Whoever asks what is next goes by the plan that is there, whoever made it; whoever does not ask knows of none.
+    Only agents that ask for their next action follow an existing plan.
     """
     if not run:
         return []
@@ -109,13 +109,13 @@ def abandoned_steps(tx: Transaction, task: int, run: str) -> list[Relative]:
 
 
 def hold_line(tx: Transaction, number: int, with_itself: bool) -> None:
-    """Nobody blocks or ends one of those above until this transaction ends."""
+    """Lock the ancestors of a task until this transaction ends."""
     if tx.on_postgres and 0 < number <= LARGEST:
         tx.all(_HOLD_UPWARD, project=tx.project, number=number, without=0 if with_itself else number)
 
 
 def hold_relations(tx: Transaction) -> None:
-    """Nobody else of this project adds a relation that could close a circle, until this transaction ends."""
+    """Lock the relations of this project until this transaction ends, so that no cycle can form."""
     if tx.on_postgres:
         tx.all(_ALONE, project=tx.project)
 

@@ -59,7 +59,7 @@ def check(tx: Transaction, seen: TaskWithRows, change: StatusChange) -> None:
 
 
 def _is_closed_on_tracker(task: Task, change: StatusChange) -> None:
-    """What people decide on the tracker is so. It claims no verification, and it is said who decided it and how."""
+    """A decision on the tracker stands. It claims no verification; the event names the person and the reason."""
     if task.tracker == "local":
         raise refused(task.number, "it does not live on a tracker: none can tell what becomes of it")
     if not change.reason.strip():
@@ -76,7 +76,7 @@ def refused(number: int, why: str, hint: str = "") -> StateConflictError:
 
 
 def refuse_step(task: Task, deed: str) -> None:
-    """A step of a plan belongs to whoever works on the task above it, and to nobody else."""
+    """Only the agent of the parent changes a step of its plan."""
     if task.in_plan:
         raise refused(
             task.number, f"it is a step of the plan of #{task.parent}, {deed}", f"genba task show {task.parent}"
@@ -121,7 +121,7 @@ def _is_judged(tx: Transaction, task: Task) -> None:
     """A review is done by its verdict: it leaves no commit that could be verified."""
     judged = tx.one(_JUDGED, id=task.id)
     if judged is None or judged[0] == "open":
-        raise refused(task.number, "it is a review, and nobody has given a verdict")
+        raise refused(task.number, "it is a review without a verdict")
 
 
 def _children_have_ended(tx: Transaction, task: Task, change: StatusChange) -> None:
@@ -148,7 +148,7 @@ def _step_is_carried_out(tx: Transaction, task: Task, change: StatusChange) -> N
 
 
 def approved_commit(tx: Transaction, task: Task) -> str:
-    """The commit that was approved last, while the task is in review; whoever sends work back takes that with it."""
+    """The commit that was approved last, while the task is in review; sending work back clears it."""
     approved = ""
     for event in events_of(tx, task.id):
         if event.kind == APPROVED:
@@ -172,7 +172,7 @@ def _is_approved(tx: Transaction, task: Task, change: StatusChange) -> None:
     if task.requires_review and approved_commit(tx, task) != change.commit:
         raise refused(
             task.number,
-            f"it requires a review, and nobody has approved commit {change.commit[:12]}",
+            f"it requires a review, and no reviewer has approved commit {change.commit[:12]}",
             f"genba task approve {task.number}",
         )
 
@@ -196,7 +196,7 @@ def _phase_is_named(task: Task, change: StatusChange) -> None:
 def _blocker_is_named(tx: Transaction, task: Task, change: StatusChange) -> None:
     blocker = change.blocker
     if blocker is None or not blocker.reason.strip():
-        raise UsageError(f"task #{task.number}: whoever blocks it says why", unchanged="nothing was changed.")
+        raise UsageError(f"task #{task.number}: a blocked task needs a reason", unchanged="nothing was changed.")
     if blocker.task is None:
         return
     if blocker.task == task.number:
@@ -207,7 +207,7 @@ def _blocker_is_named(tx: Transaction, task: Task, change: StatusChange) -> None
 
 
 def _blockers_end_somewhere(tx: Transaction, task: Task, number: int) -> None:
-    """What blocks a task must not wait for it, or for a part of it: nobody could ever unblock them."""
+    """A blocker must not wait for the task or its subtasks: neither could continue."""
     chain, following = [number], id_of(tx, number)
     while True:
         if any(above.id == task.id for above in line_of(tx, chain[-1])):

@@ -97,7 +97,7 @@ def comments(tx: Transaction, task: int, limit: int = 200) -> tuple[Comment, ...
 
 
 def messages(tx: Transaction, task: int, limit: int = 100) -> tuple[Message, ...]:
-    """What agents told each other about the task, read or not; the newest ones, oldest of them first."""
+    """The newest messages between agents about the task, oldest first."""
     return tuple(
         Message(id=id_, sender=sender, type=kind, content=content, task=number, created_at=at, status=status)
         for id_, sender, kind, content, number, at, status in reversed(tx.all(_MESSAGES, task=task, limit=limit))

@@ -90,7 +90,7 @@ WHERE status = 'running' AND run = (SELECT run FROM agent_connections WHERE id =
 
 
 def issue(tx: Transaction, id_: str, run: str, secret_hash: str, expires_at: str) -> None:
-    """A credential for the next instance of a run. Older ones of that run that nobody used are good no more."""
+    """Issue a credential for the next instance of a session. Revokes older unused ones of that session."""
     storable(id_, "the id of a credential", empty=False)
     number = int(_session(tx, run)[2])
     task = hold(tx, number).task
@@ -216,7 +216,7 @@ def unbind(tx: Transaction, connection_id: str) -> AgentConnection:
 
 
 def stop_instance(tx: Transaction, connection_id: str, reason: ExitReason, message: str) -> None:
-    """An instance is told to stop, or says itself that it cannot go on. The first reason counts."""
+    """Record why an instance stops. The first reason counts."""
     there = _held(tx, connection_id)
     if there.exit:
         return
@@ -238,7 +238,7 @@ def close_connection(tx: Transaction, id_: str, why: str) -> None:
 
 
 def leave(tx: Transaction, run: str, why: str) -> None:
-    """Nobody speaks for a run any more: its connections are closed, and its credential is good no more."""
+    """Close the connections of a session and revoke its credential."""
     hold(tx, int(_session(tx, run)[2]))
     at = now()
     tx.do(_REVOKE, run=run, at=at)
@@ -249,7 +249,7 @@ def leave(tx: Transaction, run: str, why: str) -> None:
 def part_over(tx: Transaction, run: str, at: str) -> None:
     """No instance that Genba started outlives its part, however that ended. An external agent keeps its connection.
 
-    Whoever ends an instance says so by `leave`; who died, or found no room to write, did not.
+    The process that ends an instance calls `leave`; one that died, or had a full disk, did not.
     """
     tx.do(_REVOKE, run=run, at=at)
     for row in tx.all(_OF_RUN, run=run, project=tx.project):
@@ -322,7 +322,7 @@ def _session(tx: Transaction, run: str) -> Row:
 
 
 def _held(tx: Transaction, id_: str) -> StoredConnection:
-    """A connection that nobody else changes until this transaction ends. Tasks are held before their connections."""
+    """Lock a connection until this transaction ends. Its task is locked first."""
     there = _sure(tx, id_)
     if there.connection.task is not None:
         hold(tx, there.connection.task)

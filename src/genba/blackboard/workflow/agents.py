@@ -1,6 +1,6 @@
 """Agents that may come by themselves, with a passkey, and what everybody has to do already.
 
-Law: a passkey is kept as a hash. Whoever changes it takes the connections of those who came with the old one.
+A passkey is stored as a hash. To change it closes the connections that were opened with the old one.
 """
 
 from genba.blackboard.database.sanitize import as_json, named, now, seen, storable
@@ -100,7 +100,7 @@ def passkey_hash(tx: Transaction, agent_id: str) -> str:
 
 
 def set_passkey(tx: Transaction, agent_id: str, hash_: str, actor: Actor) -> RegisteredAgent:
-    """Give an agent a new passkey, or none. Whoever came with the old one has no connection any more."""
+    """Give an agent a new passkey, or none. Closes the connections of the old one."""
     named(actor)
     found = agent(tx, agent_id)
     if found is None:
@@ -151,7 +151,7 @@ def _check(name: str, role: str, capabilities: tuple[str, ...], system_prompt: s
 
 
 def _held(tx: Transaction, id_: str) -> Row:
-    """The row of an agent that nobody else changes until this transaction ends."""
+    """Lock the row of an agent until this transaction ends."""
     if tx.on_postgres:
         tx.one(_LOCK, id=id_)
     row = tx.one(_ONE, project=tx.project, key=id_)

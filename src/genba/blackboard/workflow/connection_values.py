@@ -25,7 +25,7 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredConnection(msgspec.Struct, frozen=True, kw_only=True):
-    """A connection, with all that is needed to believe whoever comes with its token."""
+    """A connection with what is needed to check its token."""
 
     connection: AgentConnection
     token_hash: str

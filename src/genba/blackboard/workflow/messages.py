@@ -1,4 +1,4 @@
-"""What agents tell each other: a message goes to a task, and is read by whoever works on it.
+"""Messages between agents: a message goes to a task, and the agent of that task reads it.
 
 `pending` → `read`: it was delivered, by `get_my_task`, `get_messages` or a prompt. → `resolved`: the reader wrote back
 to the task that it came from, or the task that it was sent to has ended.
@@ -31,7 +31,7 @@ from genba.domain.workflow.actions import (
 
 _LONGEST = 3 * LONGEST
 _MOST_UNREAD = 200
-"""Unread messages of a task: whoever floods it is told so."""
+"""The most unread messages of a task."""
 
 _SESSION = Statement("SELECT id FROM sessions WHERE run = :run AND task_id = :task")
 _OF_RUN = Statement("""
@@ -58,7 +58,7 @@ COUNT = Statement("""
 SELECT count(*) FROM messages m
 WHERE m.task_id = :task AND m.type IN ('instruction', 'broadcast') AND m.status = 'pending'
 """)
-"""How many messages of a task nobody has read."""
+"""How many messages of a task are unread."""
 _INSERT = Statement("""
 INSERT INTO messages (project_id, task_id, from_session_id, to_session_id, type, content, created_at)
 VALUES (:project, :task, :sender, :to, :type, :content, :at)
@@ -100,19 +100,19 @@ class _NewMessage(NamedTuple):
 
 
 def send_message(tx: Transaction, connection_id: str, to: int, content: str) -> Message:
-    """Tell those who work on a task something. The same twice, while it is unread, is told once."""
+    """Send a message to the agents of a task. A repeated unread message is stored once."""
     storable(content, "the message", empty=False)
     connection, sender = _sender(tx, connection_id)
     own = id_of(tx, connection.task or 0)
     task = hold(tx, to).task
     if task.status.ended:
-        raise refused(to, f"it is {task.status}: nobody would read it")
+        raise refused(to, f"it is {task.status}: no agent would read it")
     tx.do(_RESOLVE_ANSWERED, task=own, sender=task.id)
     return _write(tx, line_of(tx, to)[0], _new_message(connection, sender, MessageType.INSTRUCTION, content))
 
 
 def note(tx: Transaction, to: int, run: str, content: str, actor: Actor) -> None:
-    """What a manager says as it gives a task away: an instruction to whoever works on it."""
+    """The manager's instruction to the agent that it assigns a task to."""
     storable(content, "the note", empty=False)
     hold(tx, to)
     row = tx.one(_OF_RUN, run=seen(run))
@@ -138,7 +138,7 @@ def broadcast(tx: Transaction, connection_id: str, content: str, scope: Broadcas
 
 
 def messages(tx: Transaction, connection_id: str, mark_read: bool) -> tuple[Message, ...]:
-    """What the session of a connection was told and has not fetched, oldest first."""
+    """The messages that the session of a connection has not fetched, oldest first."""
     there = known(tx, connection_id)
     if there is None or there.connection.task is None:
         return ()
@@ -156,7 +156,7 @@ def messages(tx: Transaction, connection_id: str, mark_read: bool) -> tuple[Mess
 
 
 def open_messages(tx: Transaction, run: str) -> tuple[Message, ...]:
-    """Everything that the task of a session was told and that is not resolved, oldest first."""
+    """The unresolved messages to the task of a session, oldest first."""
     row = tx.one(_OF_RUN, run=seen(run))
     return tuple(message_of(each) for each in tx.all(_OPEN, task=row[1], after=0)) if row else ()
 
@@ -183,8 +183,8 @@ def _write(tx: Transaction, task: Relative, letter: _NewMessage) -> Message:
     if unread is not None and unread[0] >= _MOST_UNREAD:
         raise WorkflowError(
             ErrorCode.LIMIT,
-            f"task #{task.number} has {unread[0]} messages that nobody has read",
-            hint="wait until somebody has read them",
+            f"task #{task.number} has {unread[0]} messages that no agent has read",
+            hint="wait until an agent has read them",
         )
     at, live = now(), tx.one(_AT_WORK, task=task.id)
     tx.do(_INSERT, project=tx.project, to=int(live[0]) if live else None, at=at, **same)

@@ -1,4 +1,4 @@
-"""How far a session has come, and what agents write down for whoever goes on: both are contexts of a task.
+"""Phases of sessions and notes of agents: both are stored as contexts of a task.
 
 Law: phases are words of the house, and a session only goes forward in them. What an agent writes never reads as one.
 """
@@ -17,7 +17,7 @@ from genba.domain.workflow.actions import Note, Phase
 
 PREFIX = "workflow:"
 ATOMIC = "workflow:atomic"
-"""The session said that its task needs no subtasks."""
+"""The agent declared that its task needs no subtasks."""
 
 _LONGEST_NOTE = 3 * LONGEST
 _ORDER = {phase: place for place, phase in enumerate(Phase)}
@@ -66,7 +66,7 @@ def reopen_phase(tx: Transaction, task: int, session: int, agent: str, at: str) 
 
 
 def reached(tx: Transaction, task: int, session: int) -> tuple[Phase, bool]:
-    """The newest phase of a session, and whether it said that its task is atomic."""
+    """The newest phase of a session, and whether its task is atomic."""
     words = [str(row[0]) for row in tx.all(_OF_SESSION, task=task, session=session, prefix=PREFIX)]
     phases = [_PHASES[word] for word in words if word in _PHASES]
     return phases[-1] if phases else Phase.NEW, ATOMIC in words

@@ -82,7 +82,7 @@ _FOR_GOOD = {
     ExitReason.NO_TASK: "there is no task for it",
     ExitReason.NO_PROGRESS: "it asked again and again, and nothing changed",
     ExitReason.REVOKED: "its connection was closed",
-    ExitReason.TAKEN: "somebody else works on its task",
+    ExitReason.TAKEN: "another session works on its task",
 }
 
 
@@ -149,7 +149,7 @@ def session_result(tx: Transaction, run: str) -> SessionResult:
         completed=came and phase is Phase.COMPLETED and green,
         blocked=(output or "it cannot go on, and does not say why") if reason == ExitReason.BLOCKED else "",
         suspended=(output or "others carry out the parts of its task") if reason == ExitReason.SUSPENDED else "",
-        paused="somebody paused it" if reason == ExitReason.PAUSED else "",
+        paused="a person paused it" if reason == ExitReason.PAUSED else "",
         refused=output or _FOR_GOOD[ExitReason(reason)] if reason in _FOR_GOOD else "",
         last_action=str(connection[3]) if connection is not None else "",
         calls=int(connection[4]) if connection is not None else 0,

@@ -76,14 +76,14 @@ def assign(
 ) -> SubtaskView:
     """Give a part to an agent: out of the backlog, before anybody has begun, or once more when it was blocked.
 
-    The agent that had it goes on where it stopped, with the note as an answer; another one begins anew.
+    The same agent continues with the note as an answer; another agent starts over.
     """
     named(actor)
     storable(agent, "the agent", empty=False)
     hold_line(tx, number, with_itself=False)
     task = hold(tx, number).task
     if task.in_plan:
-        raise refused(number, "it is a step of a plan: whoever made the plan carries it out")
+        raise refused(number, "it is a step of a plan: the agent that made the plan carries it out")
     if task.status not in (TaskStatus.BACKLOG, TaskStatus.OPEN, TaskStatus.BLOCKED):
         raise refused(number, f"it is {task.status}, and cannot be given to anybody now")
     edit(tx, number, TaskEdit(assignee=agent), actor, version)

@@ -1,7 +1,7 @@
 """Making the subtasks of a task: steps of a worker's own plan, or parts that a manager gives away.
 
 Law: all of a request, or nothing. The same key and the same request make the same subtasks, however often and by
-however many at once. A task has one plan; more is added only where somebody says so.
+however many at once. A task has one plan; more is added only on request.
 """
 
 import hashlib
@@ -154,7 +154,7 @@ def _texts(draft: SubtaskDraft) -> Iterator[str]:
 
 
 def _names(drafts: Sequence[SubtaskDraft], there: list[SubtaskView]) -> Iterator[str]:
-    """Two with one name cannot be told apart, neither by people nor by dependencies."""
+    """Two subtasks with one name cannot be distinguished by people or dependencies."""
     titles = {_folded(task.title): f"#{task.number}" for task in there if task.status is not TaskStatus.CANCELLED}
     ids: set[str] = set()
     for draft in drafts:

@@ -1,7 +1,7 @@
 """The blackboard as the state-driven workflow sees it: agents, credentials, connections, snapshots, subtasks, messages.
 
 Every call is one transaction: it happens whole, or it raises and nothing was changed. Any thread may call. Each verb
-may be repeated: whoever died before they knew that it had happened says it again, and nothing happens twice.
+may be repeated: a caller that died before it saw the result calls it again, and nothing happens twice.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from genba.blackboard.database import change_counter as pulse
 from genba.blackboard.database import sanitize
 from genba.blackboard.database.change_counter import ChangeCounter
-from genba.blackboard.fleet.fleet_board import NOBODY
+from genba.blackboard.fleet.fleet_board import NO_REVIEWERS
 from genba.blackboard.tasks.board import Blackboard
 from genba.blackboard.workflow import agent_connections, agents, messages, phases, snapshots, subtask_changes, subtasks
 from genba.blackboard.workflow import subtask_views as pieces
@@ -81,7 +81,7 @@ class WorkflowBoard:
         return self.store.read(lambda tx: agents.passkey_hash(tx, agent_id))
 
     def set_passkey(self, agent_id: str, hash: str, actor: Actor = GENBA) -> RegisteredAgent:  # noqa: A002
-        """Give an agent a new passkey, or none; whoever came with the old one has no connection any more."""
+        """Give an agent a new passkey, or none. Closes the connections of the old one."""
         return self.store.write(lambda tx: agents.set_passkey(tx, agent_id, hash, actor))
 
     def workers(self) -> tuple[Worker, ...]:
@@ -91,7 +91,7 @@ class WorkflowBoard:
     # Credentials and connections
 
     def issue(self, id: str, run: str, secret_hash: str, expires_at: str) -> None:  # noqa: A002
-        """A credential for the next instance of a run; older ones of that run that nobody used are good no more."""
+        """Issue a credential for the next instance of a session. Revokes older unused ones of that session."""
         self.store.write(lambda tx: agent_connections.issue(tx, id, run, secret_hash, expires_at))
 
     def credential(self, id: str) -> Credential | None:  # noqa: A002
@@ -107,7 +107,7 @@ class WorkflowBoard:
     ) -> AgentConnection:
         """Connection an instance. Uses up its credential, and closes the other connections of its run.
 
-        With `passkey_hash` nobody is connected whose agent has another passkey by now.
+        With `passkey_hash` the connection is refused when the agent has another passkey by now.
         A run whose work was verified, and for which another instance comes, has something left to do.
         """
         return self.store.write(
@@ -128,14 +128,14 @@ class WorkflowBoard:
         return self.store.write(lambda tx: agent_connections.unbind(tx, connection_id))
 
     def stop_instance(self, connection_id: str, reason: ExitReason, message: str = "") -> None:
-        """An instance is told to stop, or says itself that it cannot go on. The first reason counts."""
+        """Record why an instance stops. The first reason counts."""
         self.store.write(lambda tx: agent_connections.stop_instance(tx, connection_id, reason, message))
 
     def close_connection(self, id: str, why: str) -> None:  # noqa: A002
         self.store.write(lambda tx: agent_connections.close_connection(tx, id, why))
 
     def leave(self, run: str, why: str) -> None:
-        """Close every connection of a run, and take back the credential that nobody used."""
+        """Close every connection of a session, and revoke its unused credential."""
         self.store.write(lambda tx: agent_connections.leave(tx, run, why))
 
     def beat(self, signs: Mapping[str, tuple[str, int, str]]) -> None:
@@ -199,7 +199,7 @@ class WorkflowBoard:
         status: TaskStatus | None = None,
         more: bool = False,
         run: str = "",
-        reviewed: Mapping[str, str] = NOBODY,
+        reviewed: Mapping[str, str] = NO_REVIEWERS,
     ) -> tuple[SubtaskView, ...]:
         """Make all of them, or none. The same key and the same request: the same subtasks, however often.
 
@@ -257,7 +257,7 @@ class WorkflowBoard:
         return self.store.read(lambda tx: phases.notes(tx, task, limit))
 
     def send_message(self, connection_id: str, to: int, content: str) -> Message:
-        """Tell those who work on a task something. The same twice, while it is unread, is told once."""
+        """Send a message to the agents of a task. A repeated unread message is stored once."""
         return self.store.write(lambda tx: messages.send_message(tx, connection_id, to, content))
 
     def broadcast(self, connection_id: str, content: str, scope: BroadcastScope) -> tuple[int, ...]:
@@ -265,12 +265,12 @@ class WorkflowBoard:
         return self.store.write(lambda tx: messages.broadcast(tx, connection_id, content, scope))
 
     def messages(self, connection_id: str, mark_read: bool = True) -> tuple[Message, ...]:
-        """What the session of a connection was told and has not fetched, oldest first."""
+        """The messages that the session of a connection has not fetched, oldest first."""
         read = self.store.write if mark_read else self.store.read
         return read(lambda tx: messages.messages(tx, connection_id, mark_read))
 
     def open_messages(self, run: str) -> tuple[Message, ...]:
-        """Everything that the task of a session was told and that is not resolved, oldest first."""
+        """The unresolved messages to the task of a session, oldest first."""
         return self.store.read(lambda tx: messages.open_messages(tx, run))
 
     def deliver(self, run: str, last: int) -> None:

@@ -1,7 +1,7 @@
 """What a durable step came to, as JSON text.
 
 Law: nothing is pickled. A value is what msgspec writes and reads; an error of the house is kept by its class and its
-words, and raised again as the same; a full disk is one of them, whoever met it; what nobody foresaw becomes an
+words, and raised again as the same; a full disk is one of them; an unexpected error becomes an
 UnexpectedError, the first time as every other time.
 """
 

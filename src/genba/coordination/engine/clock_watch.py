@@ -1,7 +1,7 @@
-"""Notices that the clock on the wall was set, by somebody or because the machine slept.
+"""Detects that the wall clock was set, by a person or because the machine slept.
 
-Law: how much time went by is told by a clock that nobody sets. Leases and pauses end at times on the wall, which other
-hosts can read; where that clock was set they no longer say how long is left, and are written anew.
+Elapsed time is measured with a monotonic clock. Leases and pauses end at wall-clock times, which other
+hosts can read; after the clock was set they no longer say how long is left, and are written again.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ _A_LOT_SECONDS = 60.0
 
 
 class ClockWatch:
-    """Looks at two clocks at a time. Whoever is about to hold a time against somebody looks first."""
+    """Compares the two clocks. Call it before a wall-clock time ends a lease or a pause."""
 
     def __init__(self, board: FleetBoard, lease_seconds: float, times: Clocks | None = None) -> None:
         self.board = board

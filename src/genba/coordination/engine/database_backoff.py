@@ -1,6 +1,6 @@
 """A database that is out of reach for a while, or whose disk is full.
 
-It is told once, asked again less and less often, and told when it is back.
+The outage is reported once, retries become less frequent, and the recovery is reported.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Durable runs, on DBOS Transact: the one module that names it.
 
 Law: what was enqueued is carried out, however often its process dies. Steps run at least once and are remembered once.
-A workflow is carried out by whoever holds it, and what another one has taken is let go of. Handlers run on the event
+A workflow is carried out by its owner; one that another executor has taken is dropped. Handlers run on the event
 loop that opened the engine. DBOS is one per process, and so is an engine.
 """
 
@@ -114,9 +114,9 @@ class Engine:
     ) -> "Engine":
         """Work on a database, and go on with what this executor left unfinished.
 
-        The address is that of the blackboard. Refused while somebody else works there under the same name, or at all if
-        it is a file. Several projects on one server neither see nor touch each other. The steps of kinds that are
-        `forgetful` are not written down: such a workflow begins anew wherever it is cut off, and must be made for that.
+        The address is that of the blackboard. Refused while another process works there under the same name, or at
+        all if it is a file. Several projects on one server do not see each other. The steps of kinds that are
+        `forgetful` are not written down: such a workflow starts over after it was cut off, and must allow that.
         """
         if not _OPEN.acquire(blocking=False):
             raise StateConflictError("this process has an engine already", unchanged="nothing was started.")
@@ -283,7 +283,7 @@ class Engine:
         return self._names.seen(found[0]) if found else None
 
     async def dead(self, executors: Sequence[str]) -> list[str]:
-        """Those of these executors that nobody is: their lock is free."""
+        """Those of these executors that are dead: their lock is free."""
         return [executor for executor in executors if await self._do(self._lock.free, executor)]
 
     async def take_over(self, executor: str) -> list[str] | None:
@@ -352,7 +352,7 @@ class Engine:
             await _in_thread(self._threads.shutdown)
 
     def _hand_back(self) -> None:
-        """What was stopped on purpose has killed nobody: it is enqueued again, and its recoveries are forgiven.
+        """Workflows that were stopped on purpose are enqueued again, and their recoveries are not counted.
 
         Where another process has this name by now, what was begun before is that one's: only the rest is handed back.
         """
@@ -410,7 +410,7 @@ class Engine:
         task.cancel()
 
     async def _watch_lock(self) -> None:
-        """Hold on to the lock. Whoever finds another one in its place suspends, and is to be closed."""
+        """Keep the lock. An executor that finds another one in its place suspends and is closed."""
         while True:
             await asyncio.sleep(_LOCK_SECONDS)
             begun = set(self._unsure)
@@ -431,7 +431,7 @@ class Engine:
             self._say(EngineEvent("engine.back", f"the connection to {self._database.place} is back"))
 
     def _tell_of(self, watch: asyncio.Task[None]) -> None:
-        """A watch that ends by itself has a fault, and nobody else would tell."""
+        """Report a watch that ended by itself: that is an error."""
         error = None if watch.cancelled() else watch.exception()
         if error is not None:
             self._say(EngineEvent("engine.error", checkpoints.keep(error).message))
@@ -471,7 +471,7 @@ class Engine:
 
 
 class _PassingSteps:
-    """Steps that nobody remembers. Whoever is told to stop stops after the step that it is in."""
+    """Steps that are not stored. A cancelled workflow ends after its current step."""
 
     def __init__(self, heed: Callable[[], None]) -> None:
         self._heed = heed
@@ -496,7 +496,7 @@ class _DurableSteps:
         async def step() -> str:
             try:
                 came = checkpoints.write_value(await work())
-            except Exception as error:  # noqa: BLE001  (the edge of a worker: what nobody foresaw is remembered too)
+            except Exception as error:  # noqa: BLE001  (the edge of a worker: unexpected errors are stored too)
                 came = checkpoints.write_error(error)
             self._heed()
             return came

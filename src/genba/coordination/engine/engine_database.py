@@ -1,6 +1,6 @@
 """The database of the engine: the one of the blackboard, over connections of its own.
 
-Law: few connections, opened on purpose; a database that cannot be reached is told within seconds, without its password.
+Law: few connections, opened on purpose; an unreachable database is reported within seconds, without its password.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ _BUSY_SECONDS = 30.0
 _POOL = 8
 _PAUSE = 0.05
 _MAKING = 0x67656E626165
-"""The advisory lock of whoever makes the tables of the engine."""
+"""The advisory lock while the tables of the engine are created."""
 
 
 class EngineDatabase:
@@ -51,7 +51,7 @@ class EngineDatabase:
 
     @contextlib.contextmanager
     def alone(self, engine: Engine) -> Iterator[None]:
-        """While tables are made, nobody else makes any. On a file, the lock of the executor sees to that.
+        """One process creates tables at a time. On a file, the lock of the executor ensures that.
 
         Asked for again and again, outside of a transaction: some indexes are made only when no transaction is open, not
         even one that waits for this lock.

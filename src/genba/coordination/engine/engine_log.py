@@ -26,7 +26,7 @@ class EngineEvent(msgspec.Struct, frozen=True):
 
 
 class _EngineLogHandler(logging.Handler):
-    """The log of DBOS: errors of its own become news, everything else is nobody's business."""
+    """The log of DBOS: its own errors become events, everything else is dropped."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, say: Callable[[EngineEvent], None]) -> None:
         super().__init__(logging.ERROR)
@@ -36,7 +36,7 @@ class _EngineLogHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else sys.exception()  # it often tells only the words of one
         # How a workflow ended stands in its row; that another one has it, or that it was cancelled, is no fault.
-        # Of what is told in words alone this holds for one that is poisoned: one that cannot begin has no other sign.
+        # A poisoned workflow is reported in words alone: one that cannot start has no other sign.
         of_workflow = type(error).__module__.partition(".")[0] == "dbos"
         if isinstance(error, GenbaError) or (of_workflow and (record.exc_info or type(error).__name__ == _POISONED)):
             return
@@ -58,7 +58,7 @@ def _error_text(error: BaseException | None) -> str:
 def _unforeseen(error: BaseException | None, record: logging.LogRecord) -> str:
     """The engine's own words are for who knows it; what went wrong is for everybody."""
     output = checkpoints.keep(error).message if error else record.getMessage()
-    return f"the engine met an error that nobody foresaw: {' '.join(output.split())}"
+    return f"the engine met an unexpected error: {' '.join(output.split())}"
 
 
 def quieten(loop: asyncio.AbstractEventLoop, say: Callable[[EngineEvent], None]) -> None:

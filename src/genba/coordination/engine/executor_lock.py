@@ -1,7 +1,7 @@
 """The lock that says that an executor lives.
 
 Law: it is held by the process itself, so that it is free when the process is dead, however it died. An SQLite file has
-one lock for whoever works on it; a PostgreSQL server has one for each executor, held by a connection of its own.
+one lock for its executor; a PostgreSQL server has one for each executor, held by a connection of its own.
 """
 
 import contextlib
@@ -35,13 +35,13 @@ class ExecutorLock(Protocol):
     """Held from the first moment of an executor to its last."""
 
     def take(self, patience: float) -> None:
-        """Take it, or refuse: somebody else holds it. Waits a little for one who is just leaving."""
+        """Take the lock. Raises StateConflictError while another process holds it, after a short wait."""
         ...
 
     def held(self) -> bool: ...
 
     def free(self, executor: str) -> bool:
-        """Whether nobody holds the lock of another executor: that one is dead."""
+        """True when the lock of another executor is free: that one is dead."""
         ...
 
     def borrow(self, executor: str) -> AbstractContextManager[bool]:
@@ -52,7 +52,7 @@ class ExecutorLock(Protocol):
 
 
 class FileLock:
-    """Beside an SQLite file: whoever holds it is the only executor there, and every other one is dead."""
+    """Beside an SQLite file: its holder is the only executor there, and every other one is dead."""
 
     def __init__(self, file: Path, executor: str) -> None:
         self._file = file
@@ -96,7 +96,7 @@ class FileLock:
         yield self.free(executor)
 
     def holder(self) -> int | None:
-        """The process that holds it, 0 for one that has not said who it is; None when nobody does. It only looks."""
+        """The process that holds it, 0 for an unknown one; None when it is free. Takes no lock."""
         try:
             handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError:
@@ -186,7 +186,7 @@ class ServerLock:
         try:
             free = executor != self._executor and self._connection is not None and self._try(executor)
         except SQLAlchemyError:
-            # Whoever cannot ask knows nothing of others.
+            # Without a connection the state of other executors is unknown.
             free = False
         try:
             yield free
@@ -240,5 +240,5 @@ def lock_number(executor: str) -> int:
 
 
 def patient(url: URL, wanted: dict[str, str | int]) -> dict[str, str | int]:
-    """What a connection is opened with: a server that cannot be reached is told within seconds."""
+    """Connection options: an unreachable server is reported within seconds."""
     return wanted if "connect_timeout" in url.query else {"connect_timeout": 5, **wanted}

@@ -13,12 +13,12 @@ _ROOM = Path("/proc/self/ns/pid")
 
 
 def one_here() -> str:
-    """A name for somebody in this process; every call gives another one."""
+    """A new owner name for this process; every call returns another one."""
     return f"{_place() or 'somewhere'}/{os.getpid()}/{secrets.token_hex(4)}"
 
 
 def lives(owner: str) -> bool | None:
-    """Whether the process behind a name is alive; None where nobody here can tell."""
+    """Whether the process behind a name is alive; None where this host cannot tell."""
     here = _place()
     place, _, rest = owner.partition("/")
     number = rest.partition("/")[0]

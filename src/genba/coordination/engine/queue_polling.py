@@ -1,6 +1,6 @@
 """How often the queues of the engine are looked at: often while there is work, seldom while there is none.
 
-Law: to look is what an idle executor costs its database. Whoever enqueues wakes the looking; nothing else needs to.
+Polling is what an idle executor costs its database. An enqueued workflow wakes it; nothing else needs to.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """What ended in this process and could not be written down: the disk was full, or the database out of reach.
 
-The engine holds it for something that is carried out here, and nobody does. So it begins again, as after a death: its
+The engine believes that it runs here, and nothing runs it. So it begins again, as after a death: its
 steps that were written down are not done again, and the others are safe to repeat. The same holds for what was taken
 out of a queue and never began, as when a connection is cut between the two.
 """
@@ -14,7 +14,7 @@ _BEGINNING_SECONDS = 10.0
 
 
 class StalledWorkflows:
-    """The workflows that nobody carries out here any more, or not yet, until that is seen in the database too."""
+    """Workflows that do not run here any more, or not yet, until the database shows that too."""
 
     def __init__(self) -> None:
         self._since: dict[str, tuple[float, float]] = {}
@@ -33,7 +33,7 @@ class StalledWorkflows:
             self._since.setdefault(name, (now, _BEGINNING_SECONDS))
 
     def begun_again(self, names: Collection[str], now: float) -> None:
-        """They were given to the engine anew, and may take a while to begin: nobody gives them to it twice."""
+        """They were enqueued again and may take a while to start: they are not enqueued twice."""
         for name in names:
             self._since[name] = (now, _BEGINNING_SECONDS)
 

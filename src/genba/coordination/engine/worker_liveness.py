@@ -23,7 +23,7 @@ WHERE locktype = 'advisory' AND granted AND objsubid = 1
 
 
 def absent(board: FleetBoard) -> frozenset[str]:
-    """The executors that do not work now: they have left, or they died and nobody has found them yet. It only looks."""
+    """The executors that do not work now: ended, or dead and not yet reaped. Takes no lock."""
     executors = board.executors()
     live = [executor for executor in executors if executor.status == "live"]
     gone = {executor.id for executor in executors if executor.status != "live"}
@@ -53,5 +53,5 @@ def _is_held(tx: Transaction, executor: str) -> bool:
 
 
 def _is_holder(executor: Executor, holder: int | None) -> bool:
-    """A holder that has not said who it is may be anybody."""
+    """A holder without a process id may be any process."""
     return holder is not None and holder in (0, executor.process)

@@ -78,7 +78,7 @@ def sessions_queue(executor: str) -> str:
 
 
 class WorkflowTable:
-    """What is asked many times a second, in the fewest words: DBOS itself puts every question together anew."""
+    """Queries that run many times a second, prepared once: DBOS itself builds every query again."""
 
     def __init__(self, connections: Engine) -> None:
         self._connections = connections

@@ -1,8 +1,8 @@
 """The merge queue of one target: stack, verify what would land, move the target, and only then the next.
 
 One turn is one durable workflow. Its steps are `take`, `prove`, `land` and `settle`; each is safe to repeat, whether
-or not somebody remembers the ones before. Who dies in the middle leaves entries that are `merging`. The next turn, or
-this one when it begins anew, looks at the target first: what is there was merged, and the rest is queued again. It
+or not earlier passes are known. A pass that dies leaves entries that are `merging`. The next pass, or
+this one when it starts over, reads the target first: what is there was merged, and the rest is queued again. It
 ends after one batch: too many deaths of one turn are held against what it has in hand, and not against a long day.
 
 Entries whose goals are quick are taken several at one time: each is put on the one before it and verified as it stands
@@ -42,7 +42,7 @@ from genba.execution.shield import uncut
 from genba.judgement.scheduling.queue_order import halves, next_batch, waits
 
 _TRIES = 5
-"""How often a turn stacks the same entries again because somebody moved the target."""
+"""How often a pass stacks the same entries again because the target was moved."""
 _MOST_TAKEN = 25
 """How many batches one turn takes: a workflow that never ends cannot be upgraded."""
 _LONGEST_LINE = 16
@@ -94,7 +94,7 @@ class _Taken(msgspec.Struct, frozen=True, kw_only=True):
     ends: tuple[EntryEnd, ...] = ()
     """What a dead turn had landed, and what is stale: they need no proof."""
     after_a_death: bool = False
-    """Somebody died with entries in hand."""
+    """An earlier pass died with entries in progress."""
     more: bool = False
     closed: str = ""
 
@@ -118,7 +118,7 @@ class _Proven(msgspec.Struct, frozen=True, kw_only=True):
     alone: Entries = ()
     """What did not fit beside the others, and is tried again by itself."""
     left: Entries = ()
-    """What the others did not wait for, and nobody has looked at."""
+    """Entries that are left for the next pass."""
     red: bool = False
     """It cannot land together: it is cut in two."""
     closed: str = ""
@@ -156,7 +156,7 @@ class MergeQueue:
 
 
 class _QueuePass:
-    """One turn. It is made anew each time the workflow goes on, and follows the results of its steps."""
+    """One queue pass. It is created again each time the workflow continues, and follows the results of its steps."""
 
     def __init__(self, queue: MergeQueue, order: QueuePassOrder, steps: Steps) -> None:
         self.board = queue.board
@@ -328,7 +328,7 @@ class _QueuePass:
         return EntryEnd(entry=entry, status=EntryStatus.MERGED, landed=landed, over=entry.over) if landed else None
 
     async def _over_already(self, entry: MergeEntry) -> EntryEnd | None:
-        """An entry that is stale or not here; or one that was stuck, after it had landed and nobody could tell."""
+        """An entry that is stale or not here; or a stuck one that had landed already."""
         if entry.status is EntryStatus.STUCK and (end := await self._landed_before(entry)) is not None:
             return end
         try:
@@ -341,7 +341,7 @@ class _QueuePass:
         return EntryEnd(entry=entry, status=EntryStatus.WITHDRAWN, detail=message)
 
     async def _going(self) -> set[int]:
-        """What this turn has taken and nobody has withdrawn."""
+        """The entries of this pass that were not withdrawn."""
         return {entry.id for entry in await self._open() if entry.status is EntryStatus.MERGING}
 
     async def _open(self) -> Sequence[MergeEntry]:
@@ -464,7 +464,7 @@ class _QueuePass:
 
     async def _tell_moved(self, proven: _Proven) -> None:
         now = await self.target.tip(self.order.target)
-        where = f"somebody else moved it to {now[:7]}" if now else "somebody deleted it"
+        where = f"it was moved to {now[:7]}" if now else "it was deleted"
         self._tell("moved", tuple(place.entry for place in proven.places), where)
 
     # settle
@@ -484,7 +484,7 @@ class _QueuePass:
         self._count(ends)
 
     async def _fact(self, end: EntryEnd) -> EntryEnd:
-        """What is said to go back, or what is true of it: who was held for dead may have landed it meanwhile."""
+        """An entry that goes back to its author, unless a pass that was taken for dead has landed it meanwhile."""
         if end.status not in (EntryStatus.FAILED, EntryStatus.CONFLICT):
             return end
         try:

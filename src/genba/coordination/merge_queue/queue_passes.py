@@ -1,6 +1,6 @@
 """The turns of the merge queues, as one orchestrator takes, counts and gives them up.
 
-Law: a target has one turn at a time. Nobody leaves while a turn waits that nobody has begun: the next one would find
+A target has one queue pass at a time. No executor ends while a pass waits to start: the next one would find
 it, long after what it was for.
 """
 
@@ -23,7 +23,7 @@ TURN = "turn"
 """The kind of its workflows."""
 _TRIES_TO_LAND = 3
 _LONGEST_WAIT = 30.0
-"""Seconds for which somebody stays for a turn that does not begin: it does no harm, and another one takes it."""
+"""Seconds for which an executor waits for a pass to start; after that another executor takes it."""
 
 
 class QueuePasses:
@@ -59,7 +59,7 @@ class QueuePasses:
 
     async def _give_up(self, target: str, turn: str, field: FleetSnapshot) -> None:
         """A turn that kills its process again and again is not taken again at once."""
-        message = "whoever tried to land it died again and again: look at what its goals do   genba logs"
+        message = "the process that merges it died again and again: check what its goals do   genba logs"
         for entry in field.entries:
             if entry.target == target and entry.status is EntryStatus.MERGING:
                 await asyncio.to_thread(partial(self.board.settle, entry.id, EntryStatus.STUCK, detail=message))
@@ -92,7 +92,7 @@ class QueuePasses:
         return turning or bool(statuses - {EntryStatus.STUCK}) or (bool(statuses) and self.in_vain < _TRIES_TO_LAND)
 
     async def are_left(self) -> bool:
-        """Whether a turn waits, or goes on here, that whoever leaves now would leave behind. Asked by who is to leave.
+        """True while a pass waits or runs here that this executor would leave behind.
 
         Such as one that outlived what it was for, since its executor died and others landed everything meanwhile.
         """

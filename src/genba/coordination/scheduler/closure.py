@@ -1,7 +1,7 @@
 """The closure of what has landed: its branch and its working tree go away, and its task is done.
 
-Nobody is asked anything for it, and all of it is safe to repeat, so it is no workflow. Who dies in the middle leaves a
-session that runs and that nobody carries on; whoever looks next sees that its work has landed, and closes it again.
+It prompts no agent and is safe to repeat, so it is not a workflow. A process that dies leaves a
+session that looks running; the next scheduler pass sees that its work has landed, and closes it again.
 """
 
 import asyncio
@@ -70,7 +70,7 @@ class Closures:
                 await self._close(order)
         except (DiskFullError, UnavailableError):
             await self._rest(order.run)
-        except Exception as error:  # noqa: BLE001  (the edge of a worker: what nobody foresaw is told)
+        except Exception as error:  # noqa: BLE001  (the edge of a worker: unexpected errors are reported)
             if is_disk_full(error):
                 await self._rest(order.run)
                 return
@@ -90,7 +90,7 @@ class Closures:
         await asyncio.sleep(seconds)
 
     async def stop(self) -> None:
-        """Leave what is under way to whoever comes next."""
+        """Leave running closures to the next executor."""
         tasks = list(self._under_way.values())
         for task in tasks:
             task.cancel()

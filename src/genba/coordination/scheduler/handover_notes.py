@@ -1,4 +1,4 @@
-"""Handing over: a note about a session that came to nothing, for whoever comes next."""
+"""Handover notes: about a session without a result, for the next one."""
 
 from collections.abc import Sequence
 

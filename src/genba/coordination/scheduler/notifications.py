@@ -1,7 +1,7 @@
 """Tells people what waits for them: each notice once, by whichever process comes first.
 
-Law: nobody waits for a notice. What goes wrong with one is written down with it and tried again, later each time; it
-never stands in the way of a run. Where nothing is due nothing is written and nobody is asked.
+Nothing waits for a notification. An error is stored with it and it is sent again, later each time; it
+never delays a session. Where nothing is due nothing is written.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ _LONGEST_TITLE = 200
 _LOOK_SECONDS = 1.0
 _AFTER_TROUBLE_SECONDS = 10.0
 _LAST_SECONDS = 10.0
-"""How long whoever leaves waits for the last notices."""
+"""How long an ending executor waits for the last notifications."""
 
 
 class _Outcome(Enum):
@@ -82,20 +82,20 @@ class Notifier:
         return sum(counted)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Send what becomes due, until somebody stops it; then what is due in the end, for a little while."""
+        """Send what becomes due until it is stopped; then what is due at the end, for a short time."""
         stopping = asyncio.ensure_future(stop.wait())
         try:
             while not stop.is_set():
                 sending = asyncio.ensure_future(self.send_due())
                 pause = await self._sent_or_stopped(sending, stopping)
                 await asyncio.wait({stopping}, timeout=pause)
-            with contextlib.suppress(Exception):  # whoever leaves is kept by nothing
+            with contextlib.suppress(Exception):  # nothing keeps the executor from ending
                 await asyncio.wait_for(self.send_due(), self.patience / 2)
         finally:
             stopping.cancel()
 
     async def _sent_or_stopped(self, sending: asyncio.Future[int], stopping: asyncio.Future[Any]) -> float:
-        """How long to pause after what was sent, or was cut off because somebody could wait no longer."""
+        """How long to pause after what was sent, or was cut off by the end."""
         try:
             await asyncio.wait({sending, stopping}, return_when=asyncio.FIRST_COMPLETED)
             await asyncio.wait({sending}, timeout=self.patience / 2)
@@ -105,8 +105,8 @@ class Notifier:
         error = None if sending.cancelled() else sending.exception()
         if error is None:
             return _LOOK_SECONDS
-        # The database is out of reach, or it is what nobody foresaw: nobody else is hurt.
-        self._say("nobody", error.message if isinstance(error, GenbaError) else type(error).__name__)
+        # The database is unreachable, or the error is unexpected: other channels continue.
+        self._say("all channels", error.message if isinstance(error, GenbaError) else type(error).__name__)
         return _AFTER_TROUBLE_SECONDS
 
     async def try_out(self, notice: Notification) -> dict[str, str]:
@@ -141,8 +141,8 @@ class Notifier:
         except asyncio.CancelledError:
             await asyncio.shield(_aside(lambda: self.board.postpone(self.owner, entry, "it was cut off", seconds=0)))
             raise
-        except Exception as error:  # noqa: BLE001  (a channel of somebody else: its words may hold what nobody may read)
-            await self._give_up(entry, f"what nobody foresaw: {type(error).__name__}")
+        except Exception as error:  # noqa: BLE001  (a foreign channel: its message may hold secrets)
+            await self._give_up(entry, f"unexpected error: {type(error).__name__}")
             return _Outcome.GIVEN_UP
         await _aside(lambda: self.board.sent(self.owner, entry))
         self._troubled.discard(entry.channel)
@@ -171,10 +171,10 @@ class Notifier:
     def _say(self, channel: str, message: str) -> None:
         if channel not in self._troubled:
             self._troubled.add(channel)
-            self.tell(f"notices by {channel}: {message}  genba notify")
+            self.tell(f"notifications by {channel}: {message}  genba notify")
 
     def _clean(self, notice: Notification) -> Notification:
-        """What people and agents wrote, without secrets, and no longer than somebody reads."""
+        """Text of people and agents, without secrets and shortened."""
         return msgspec.structs.replace(
             notice,
             project=cut(one_line(self.redact(notice.project)), _LONGEST_TITLE),

@@ -1,8 +1,7 @@
-"""The orchestrator: look at the field, decide, carry out. Again and again, and never by heart.
+"""The orchestrator: read the snapshot, decide, carry out, again and again.
 
-Law: what is to be done follows from the blackboard alone. Every move is one transaction, a row together with its part,
-so whoever dies between two moves leaves nothing half done, and whoever comes next decides the same. Nobody is asked
-anything to schedule, to watch or to wait.
+Every action follows from the blackboard alone and is one transaction, so an executor that dies between two actions
+leaves nothing half done, and the next one decides the same. Scheduling and waiting cost no model call.
 """
 
 import asyncio
@@ -58,7 +57,7 @@ from genba.judgement.scheduling.scheduler_view import held_by
 PART = "part"
 """The kind of the workflows of sessions."""
 _BY_OTHERS = (can.WaitReason.ELSEWHERE, can.WaitReason.WORKERS, can.WaitReason.LIMIT)
-"""Waits that end when somebody else, here or on another host, has done what they are about."""
+"""Waits that another session or executor ends."""
 _BEAT_SECONDS = 60.0
 _GATHERING_SECONDS = 0.02
 """How long what happens is gathered before anybody looks: one look is enough for all of it."""
@@ -84,7 +83,7 @@ class AgentPool(Protocol):
     async def handover(self, task: int) -> str: ...
 
     def has_died(self, session: FleetSession) -> bool | None:
-        """Whether the process of a run without the fleet is gone; None where nobody here can tell."""
+        """Whether the process of a session without the fleet is gone; None where this host cannot tell."""
         ...
 
     def stages(self) -> dict[str, tuple[str, ...]]:
@@ -100,7 +99,7 @@ class AgentPool(Protocol):
         ...
 
     def reviewed_types(self) -> dict[str, str]:
-        """By the type of a task: who reviews it. A type that nobody reviews is left out."""
+        """By the type of a task: who reviews it. Types without a reviewer are left out."""
         ...
 
 
@@ -130,7 +129,7 @@ class Orchestrator:
         self.looked = looked
         """Hears what every look at the field has shown."""
         self.end_agents = end_agents
-        """Ends what still runs of a session that nobody carries on."""
+        """Ends the processes of a session without an executor."""
         self.wake = asyncio.Event()
         self.closing = Closures(board, close, self._part_lost, self.wake.set)
         self.actor = Actor(ActorKind.ORCHESTRATOR, engine.executor)
@@ -143,11 +142,11 @@ class Orchestrator:
         self._database = DatabaseBackoff(self._note)
         self._clock = ClockWatch(board, settings.workflow.lease_seconds)
         self._elsewhere: set[str] = set()
-        """Runs that others carry out, and that were told of."""
+        """Sessions of other executors that were reported."""
         self.turns = QueuePasses(board, engine, settings.merge, watch)
 
     async def work(self, until_empty: bool) -> WorkEndReason:
-        """Go on until somebody stops it, or until there is nothing left that could be done."""
+        """Run until it is stopped, or until nothing is left that could be done."""
         took = 0.0
         while True:
             await asyncio.sleep(min(max(_GATHERING_SECONDS, _PAUSES_PER_LOOK * took), _LONGEST_GATHERING_SECONDS))
@@ -231,7 +230,7 @@ class Orchestrator:
             if workflow in alive or await self.closing.goes_on(session, self.field):
                 continue
             known = await self.engine.status(workflow)
-            why = known.error or known.status if known is not None else "nobody knows of it"
+            why = known.error or known.status if known is not None else "its workflow is gone"
             reason = f"its part was lost: {why}"
             if await asyncio.to_thread(reap, self.board, session.run, session.part, reason):
                 await self.end_agents(session.run)
@@ -245,7 +244,7 @@ class Orchestrator:
         self._tell(FleetEventKind.FAILED, part.task, agent=part.agent, run=part.run, detail=reason)
 
     async def _bury_runs_that_died(self) -> int:
-        """End sessions of `genba run` whose process has died. Says how many. On other hosts nobody can tell."""
+        """End sessions of `genba run` whose process has died. Returns how many. Only for processes of this host."""
         died = 0
         for session in self.field.sessions:
             if session.status != "running" or session.executor:
@@ -290,8 +289,8 @@ class Orchestrator:
     async def _take_over_the_dead(self) -> bool:
         """Sessions of executors that no longer live go on here. Says whether there were any such executors.
 
-        One that was held for dead while it could not reach the database may live and work again. So whoever holds its
-        own lock says so, and whoever has sessions is looked at, whatever others have said of it.
+        One that was taken for dead while it could not reach the database may work again. So the holder of its
+        own lock counts as alive, and executors with sessions are checked, whatever their row says.
         """
         own, others = self.engine.executor, []
         working = {
@@ -324,18 +323,18 @@ class Orchestrator:
         return any(wait.kind is can.WaitReason.BUDGET for wait in self.waits) or EscalationKind.BUDGET in asked
 
     async def _carried_out(self, move: SchedulerAction) -> bool:
-        """Make a move. One that no longer fits is left alone: the next look decides anew."""
+        """Carry out an action. One that no longer fits is skipped: the next pass decides again."""
         try:
             return await self._carry_out(move)
         except UnavailableError:
             raise
         except StateConflictError as error:
-            return self._is_decided_anew(move, error)
+            return self._is_decided_again(move, error)
         except GenbaError as error:
             return await self._in_the_way(move, error)
 
-    def _is_decided_anew(self, move: SchedulerAction, error: StateConflictError) -> bool:
-        """A move that was refused is decided anew at once; one that is refused again is told, and left for a while."""
+    def _is_decided_again(self, move: SchedulerAction, error: StateConflictError) -> bool:
+        """A refused action is decided again at once; a second refusal is reported, and the action waits."""
         key = msgspec.json.encode(move)
         times = self._refusals[key] = self._refused_before.get(key, 0) + 1
         if times == 1:
@@ -392,7 +391,7 @@ class Orchestrator:
         await asyncio.to_thread(lambda: self.board.board.change_status(move.task, change()))
 
     async def _let_go(self, move: can.Reopen | can.Close | can.EndSession) -> None:
-        """Reopen a task that nobody works on, end one whose work landed, or give up a session that waits."""
+        """Reopen a task without a session, end one whose work landed, or give up a session that waits."""
         if isinstance(move, can.Close):
             await self._close_task(move)
         else:
@@ -445,7 +444,7 @@ class Orchestrator:
 
     async def _continue(self, move: can.Continue) -> None:
         session = next(found for found in self.field.sessions if found.run == move.run)
-        if move.cause is Cause.LANDED:  # that it landed was told, and that it is done will be
+        if move.cause is Cause.LANDED:  # the landing was reported, and the end will be
             order = closure_of(session, session.part + 1, move.landed)
             await self.closing.begin(order, self.engine.executor, self.host)
             return
@@ -521,7 +520,7 @@ class Orchestrator:
         self.watch.tell(result)
 
     async def _in_the_way(self, move: SchedulerAction, error: GenbaError) -> bool:
-        """What cannot begin at all is a person's to mend; what else goes wrong is told, and tried again."""
+        """A session that cannot start needs a person; other errors are reported, and it is tried again."""
         self.watch.tell(FleetEvent(kind=FleetEventKind.NOTICE, detail=error.message))
         lasting = isinstance(error, ConfigurationError | NotFoundError | UsageError)
         if not isinstance(move, can.Start) or not lasting:
@@ -558,7 +557,7 @@ def run_id(project: str, agent: str, task: int, attempt: int, purpose: Purpose) 
 
 
 def waking(handler: Callable[..., Awaitable[str]], wake: Callable[[], None]) -> Callable[..., Awaitable[str]]:
-    """The same handler, after which somebody looks at the field at once."""
+    """The same handler, after which the scheduler runs at once."""
 
     async def carry_out(payload: str, steps: object) -> str:
         try:

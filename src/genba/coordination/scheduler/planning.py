@@ -1,4 +1,4 @@
-"""Planning: what a session is told that plans a task, and what becomes of the plan that it comes back with.
+"""Planning: the context of a session that plans a task, and what becomes of its plan.
 
 Law: a plan reaches the blackboard only when nothing is wrong with it. Proposing is all that happens here: who approves
 it, and who makes tasks of it, is decided by others. Safe to repeat.

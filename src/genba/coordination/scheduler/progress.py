@@ -1,4 +1,4 @@
-"""What somebody who watches a fleet sees. It is gathered on the way: looking costs nothing and changes nothing."""
+"""The live view of a fleet, gathered from events: reading it costs nothing and changes nothing."""
 
 import time
 from collections.abc import Callable
@@ -47,7 +47,7 @@ _LEFT = (
     WaitReason.RESOURCES,
     WaitReason.DEADLOCK,
 )
-"""Waits of tasks that nobody begins before somebody does something: they are left, though nothing happened to them."""
+"""Waits that only a person ends."""
 _GOES_ON = "genba work goes on with it"
 _OF_THE_QUEUE = {
     "merged": FleetEventKind.MERGED,
@@ -59,7 +59,7 @@ _OF_THE_QUEUE = {
 
 
 class _Live:
-    """What was heard of one run since this process holds it."""
+    """The output of one session since this process runs it."""
 
     def __init__(self) -> None:
         self.doing = ""
@@ -94,9 +94,9 @@ class Watch:
         self._statuses: dict[int, TaskStatus] = {}
         self._phases: dict[int, int] = {}
         """By task: how many of its phases were complete at the last look."""
-        self._told_waits: dict[str, str] = {}
+        self._reported_waits: dict[str, str] = {}
         self._stuck: dict[int | None, str] = {}
-        """What was told last of an entry that is in nobody's hands."""
+        """The last report about an entry without a session."""
 
     def tell(self, event: FleetEvent) -> None:
         if event.task is not None:
@@ -145,12 +145,12 @@ class Watch:
             message = news.detail.replace("\nhint: ", "; ")
             detail = f"{news.detail[:7]} on {news.target}" if landed else message or f"on {news.target}"
             if kind is FleetEventKind.STUCK and self._stuck.get(number) == detail:
-                continue  # it is tried again and again, and told once
+                continue  # it is retried often, and reported once
             self._stuck[number] = detail if kind is FleetEventKind.STUCK else ""
             self.tell(FleetEvent(kind=kind, task=number, title=title, detail=detail))
 
     def see(self, field: FleetSnapshot, waits: tuple[Wait, ...]) -> None:
-        """A new look at the field: what has changed since the last one is told."""
+        """Report what changed since the last snapshot."""
         for number, task in field.tasks.items():
             if task.status is not TaskStatus.REVIEW:
                 self._unclosed.discard(number)
@@ -164,17 +164,17 @@ class Watch:
             self._statuses[number], self._phases[number] = task.status, len(task.phases)
         for wait in waits:
             key, output = f"{wait.task}:{wait.kind}", f"{wait.why} {wait.until}"
-            if wait.task == 0 and self._told_waits.get(key) != output:
+            if wait.task == 0 and self._reported_waits.get(key) != output:
                 self.tell(FleetEvent(kind=FleetEventKind.PAUSED, detail=wait.why))
-            self._told_waits[key] = output
+            self._reported_waits[key] = output
             if wait.task and wait.kind in _LEFT:
                 self.touched.setdefault(wait.task, None)
         self.field, self.waits = field, waits
 
     def finished(self, session: FleetSession, task: Task) -> None:
-        """A part is over: what its session does now is told."""
+        """A segment ended: report what its session does now."""
         if session.status == "waiting" and session.waits_for is WaitsFor.REVIEW:
-            return  # it is queued or reviewed at once, and that is told
+            return  # it is queued or reviewed at once, and that is reported
         if session.status == "waiting":
             awaited = session.waits_for.replace("_", " ")
             detail = f"for {awaited}: {session.reason}" if session.reason else f"for {awaited}"
@@ -209,7 +209,7 @@ class Watch:
             others=sum(1 for executor in field.executors if executor.status == "live") - 1,
             workers=mine,
             queue=tuple(self._entry(entry) for entry in field.entries if not entry.status.ended),
-            waits=tuple(self._wait(wait) for wait in self.waits if not self._is_told(wait) and wait.task),
+            waits=tuple(self._wait(wait) for wait in self.waits if not self._is_reported(wait) and wait.task),
             needs=self.needs(),
             ready=len(field.ready),
             open=len(open_tasks),
@@ -251,7 +251,7 @@ class Watch:
         title = task.title if task is not None else ""
         return WaitView(why=wait.why, task=wait.task or None, title=title, until=wait.until)
 
-    def _is_told(self, wait: Wait) -> bool:
+    def _is_reported(self, wait: Wait) -> bool:
         """Whether the screen tells a wait in another place, or not at all."""
         asked = {found.task for found in self.field.escalations if found.status == "open"}
         return wait.kind in _QUIET or (wait.kind is WaitReason.PERSON and wait.task in asked)
@@ -284,7 +284,7 @@ class Watch:
             suspended=sum(1 for found in sessions if found.status == "running" and found.executor == self.executor),
             sessions_failed=sum(1 for found in sessions if found.status == "ended" and found.outcome != "completed"),
             needs=self.needs(),
-            waits=tuple(self._wait(wait) for wait in self.waits if not self._is_told(wait)),
+            waits=tuple(self._wait(wait) for wait in self.waits if not self._is_reported(wait)),
             seconds=time.monotonic() - self.began,
             tokens=sum(found.tokens for found in sessions),
             cost_usd=sum(found.cost_usd for found in sessions),
@@ -330,7 +330,7 @@ class Watch:
 
 
 def _came_to(task: Task, last: FleetSession | None, need: DecisionView | None, unclosed: bool) -> tuple[str, str]:
-    """One word for where a task stands, and what is worth to be said about it."""
+    """One word for where a task stands, and a detail about it."""
     if task.status is TaskStatus.DONE:
         back = f"came back {last.rounds} times before it landed" if last is not None and last.rounds else ""
         return "done", back

@@ -1,6 +1,6 @@
-"""Reviewing: what a session is told that reviews a commit, and what becomes of its verdict.
+"""Reviewing: the context of a session that reviews a commit, and what becomes of its verdict.
 
-Law: a verdict counts for the one commit that it was asked for, and only from somebody who did not write it; the
+Law: a verdict counts for the one commit that it was asked for, and only from an agent that did not write it; the
 blackboard refuses every other. Safe to repeat.
 """
 

@@ -43,7 +43,7 @@ _LEAVES_NOTHING = (Purpose.PLAN, Purpose.REVIEW, Purpose.MANAGE)
 _NOT_CLOSED = "it could not be closed"
 _FIRST = "open"
 _UNTOLD = (_FIRST, "start", "end")
-"""Phases that are over before anybody could look at them, as all are that close what landed; the first is told with
+"""Phases that are over before anybody could look at them, as all are that close what landed; the first is reported with
 the beginning of its part."""
 _SLOTS = 1000
 """Iterations of one part, at most: the number of an iteration within its session is its part and its place in it."""
@@ -57,7 +57,7 @@ class LiveSegment(Protocol):
 
     @property
     def paused(self) -> str:
-        """Why it stopped asking: its provider has told everybody to wait."""
+        """Why it stopped asking: its provider limits requests."""
         ...
 
     async def execute(self) -> RunResult: ...
@@ -71,7 +71,7 @@ class LiveSegment(Protocol):
         ...
 
     async def share(self) -> None:
-        """Let other hosts see what it has come to. What goes wrong with that is told, and stops nobody."""
+        """Share the work with other hosts. An error is reported and stops nothing."""
         ...
 
 
@@ -166,7 +166,7 @@ class Segments:
         self._hand_over(order, end, progress.conflicts)
 
     def _hand_over(self, order: SegmentOrder, end: SegmentEnd, conflicts: tuple[str, ...] = ()) -> None:
-        """Whoever works and comes to nothing leaves a note for the next."""
+        """A working session without a result leaves a note for the next one."""
         came_to_nothing = end.waits_for is WaitsFor.NOTHING and end.outcome != Outcome.COMPLETED
         if came_to_nothing and order.purpose not in _LEAVES_NOTHING:
             leave_note(self.board, order.task, order.run, conflicts, self.language)
@@ -241,7 +241,7 @@ class Segments:
         self._hand_over(order, end)
 
     def _cut_short(self, order: SegmentOrder, live: LiveSegment | None, reason: str) -> None:
-        """The machine has no room left: that is nobody's failure, and the session goes on when there is some."""
+        """The machine has no room left: that is no failed attempt, and the session continues when there is some."""
         self._let_go(order, reason)
         known, progress = self.board.session(order.run), live.progress if live is not None else None
         workspace = progress.kept_workspace if progress is not None else None
@@ -262,7 +262,7 @@ class Segments:
         self.board.end_part(end)
 
     def _could_go_on(self, order: SegmentOrder, result: RunResult) -> bool:
-        """Whoever was told to stop when everything was done already, or for good, waits for nothing."""
+        """A session that was stopped after its work was done, or for good, waits for nothing."""
         return result.outcome is not Outcome.COMPLETED and not self.board.board.get(order.task).has_let_go_of(order.run)
 
     def _is_closed(self, order: SegmentOrder) -> bool:
@@ -307,7 +307,7 @@ def let_go(board: FleetBoard, number: int, run: str, reason: str) -> None:
 
 
 def reap(board: FleetBoard, run: str, part: int, reason: str) -> bool:
-    """End a session whose part nobody carries out any more. Says whether it was still there. Safe to repeat."""
+    """End a session whose segment has no executor. Returns whether it was still running. Safe to repeat."""
     session = board.session(run)
     if session.part != part or session.status != SessionStatus.RUNNING:
         return False
@@ -346,7 +346,7 @@ class _SegmentSteps:
         return await self.steps.run(name, partial(self._phase, name, work), kind)
 
     def _is_repeated(self, name: str) -> bool:
-        """What is quick and safe to do again is not remembered: whoever dies in it does it again.
+        """Quick steps that are safe to repeat are not stored: after a death they run again.
 
         The closure of what landed is all of that kind, and so is the end of work, which the blackboard remembers.
         """

@@ -86,7 +86,7 @@ class AgentConnections:
         )
 
     async def of(self, caller: Caller) -> AgentConnection:
-        """The connection of whoever calls; else the one refusal, or the limit of its calls."""
+        """The connection of the caller. Raises WorkflowError for a bad token or too many calls."""
         token = read_secret(caller.token, SecretKind.TOKEN)
         if token is None:
             raise not_authenticated()
@@ -121,14 +121,14 @@ class AgentConnections:
         return there.known.exit if there else ""
 
     def note_action(self, connection: AgentConnection, action: str) -> None:
-        """What the connection was told last: it is written down when that is something new."""
+        """Record the last action of the connection when it changed."""
         there = self._remembered.get(connection.id)
         if there is not None and there.last_action != action:
             there.last_action = action
             self._beat(connection.id, there)
 
     async def fetched(self, connection: AgentConnection) -> None:
-        """The instance knows its task. It is written down at once: whoever serves it next need not ask for it."""
+        """Record that the instance has fetched its task, also for other servers."""
         there = self._remembered.get(connection.id)
         if there is not None and there.last_action in _BEFORE:
             there.last_action = Tool.GET_MY_TASK
@@ -195,7 +195,7 @@ class AgentConnections:
         token = new_secret(SecretKind.TOKEN)
         at = self._times.now()
         expires_at = later(at, self._settings.token_hours * 3600)
-        # An instance that Genba started has no lease of its own: whoever watches its process closes its connection.
+        # An instance that Genba started has no lease of its own: the watcher of its process closes its connection.
         lease = expires_at if connection.spawned else later(at, self._settings.lease_seconds)
         connection = msgspec.structs.replace(connection, id=token.id, lease_until=lease, created_at=at)
         token_hash = await hashed(token.text)
@@ -238,11 +238,11 @@ class AgentConnections:
         return there is None or there.last_action not in _BEFORE
 
     async def _fits(self, name: str, text: str, known: str) -> bool:
-        """Whether somebody of this name shows what was hashed. Each time counts as a failure until it is given back.
+        """True when the secret of this name fits its hash. Each call counts as a failure until it is given back.
 
-        However many fail, under this name or under others, the right secret is let in: it is always looked at, and who
-        guesses under the name of an agent does not keep that agent out. Who fails too often is told so, after as long
-        as anybody waits, whether the name is known or not. So many of those are looked at together, and no more.
+        However many calls fail, the right secret still works: it is always checked, so guessing under the name of an
+        agent does not lock that agent out. Too many failures raise a limit error after the same time, whether the name
+        exists or not. At most `MOST_LATE` of those are checked at once.
         """
         wait = self._failures.take(name) or self._all_failures.take(_ALL)
         if not wait:
@@ -276,7 +276,7 @@ class AgentConnections:
         beat.add_done_callback(self._beats.discard)
 
     async def _tell(self, id: str) -> None:  # noqa: A002  (the word of the house)
-        async with self._telling:  # what was told first is written first
+        async with self._telling:  # calls are recorded in order
             there = self._remembered.get(id)
             if there is None:
                 return

@@ -6,7 +6,7 @@ from genba.domain.workflow.actions import ActionKind, Evidence, Hierarchy, Messa
 
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True):
-    """Whoever is at the door. What it shows is a secret: it is in no log, no event and no error."""
+    """The credentials of a caller. They are secrets: never logged, never in an event or error."""
 
     token: str = ""
     """A session token (`gbs_…`), or the one-time credential (`gbo_…`) that it is got with."""
@@ -50,7 +50,7 @@ class TaskBrief(msgspec.Struct, frozen=True, kw_only=True):
     """What those who tried before have left."""
     notes: tuple[Note, ...] = ()
     messages: tuple[Message, ...] = ()
-    """What others said about it and that is not resolved: the note of assign_task too. They are read with this."""
+    """Unresolved messages about it, with the note of assign_task. They count as read with this."""
     subtasks: tuple[SubtaskView, ...] = ()
     next: str = "Call get_next_action."
 
@@ -68,7 +68,7 @@ class TaskChanged(msgspec.Struct, frozen=True, kw_only=True):
     task: SubtaskView
     done: bool = False
     evidence: Evidence | None = None
-    """Why a subtask is not done, though it was said to be."""
+    """Why a subtask is not done, although it was reported done."""
     next: str = "Call get_next_action."
 
 

@@ -1,7 +1,7 @@
 """The blackboard, as the tools read and write it. What it refuses, they refuse with a code.
 
 A SQLite file is read where one stands: that takes less than a thread. Everything else is done in a thread, so that one
-slow call keeps nobody else waiting.
+slow call blocks no other.
 """
 
 import asyncio
@@ -78,7 +78,7 @@ class Boards:
             raise refused(error, code) from error
 
     async def beat(self) -> int:
-        """The same number twice: nothing was written in between. On PostgreSQL nobody knows, and it never is."""
+        """The same number twice: nothing was written in between. On PostgreSQL it always changes."""
         if self.on_postgres:
             self._looks += 1
             return self._looks
@@ -128,7 +128,7 @@ class Boards:
         if number != task and all(one.number != number for one in await self.read(lambda: self.board.pieces(task))):
             raise WorkflowError(
                 ErrorCode.FORBIDDEN,
-                f"#{number} is a subtask of a subtask, and in the hands of whoever manages that",
+                f"#{number} is a subtask of a subtask; its own manager decides about it",
                 hint="send_message tells them what you think of it",
             )
         return piece
@@ -166,14 +166,14 @@ def actor_of(connection: AgentConnection) -> Actor:
 
 
 def unknown(number: int) -> WorkflowError:
-    """What does not exist, and what nobody here may know of, are told in the same words."""
+    """The same error for a task that does not exist and for one that the caller may not see."""
     return WorkflowError(
         ErrorCode.NOT_FOUND, f"there is no task #{number}", hint="list_tasks shows the tasks that are yours"
     )
 
 
 def refused(error: GenbaError, code: ErrorCode = ErrorCode.CONFLICT) -> WorkflowError:
-    """An error of the house, as a caller is told of it."""
+    """A Genba error as the error of a tool."""
     match error:
         case WorkflowError():
             return error

@@ -1,6 +1,6 @@
-"""Verifications that are under way: one at a time for each claim, and none ends because somebody hangs up.
+"""Running verifications: one at a time for each claim, and none ends because the client hangs up.
 
-Clients give up on a call long before a test suite has run through. Whoever claims the same again meanwhile is told what
+Clients give up on a call long before a test suite has run through. A client that repeats the claim meanwhile gets what
 the same verification came to; what it came to stands on the blackboard in any case.
 """
 
@@ -60,4 +60,4 @@ class Claims:
     def _over(self, name: str, done: asyncio.Task[Any]) -> None:
         self._running.pop(name, None)
         if not done.cancelled():
-            done.exception()  # whoever asked is told; when nobody is left, nobody is missed
+            done.exception()  # waiting callers get it; without callers it is dropped

@@ -56,7 +56,7 @@ class ExternalTasks:
             raise refused(error) from error
 
     async def _taken(self, connection: AgentConnection, number: int) -> AgentConnection | None:
-        """None: somebody else has it."""
+        """None when another session has it."""
         try:
             taken = await self._desk.take(connection, number)
         except WorkflowError as error:
@@ -85,5 +85,5 @@ def _candidates(field: FleetSnapshot, connection: AgentConnection, capabilities:
 
 
 def _fits(task: Task, capabilities: frozenset[str]) -> bool:
-    """Whether a task that nobody has is one for these capabilities; who names none takes what comes."""
+    """Whether an unassigned task fits these capabilities; an agent without any takes every task."""
     return not task.assignee and (not capabilities or bool({task.type, *task.labels} & capabilities))

@@ -1,4 +1,4 @@
-"""What agents tell each other, and whoever goes on after them."""
+"""Messages and notes of agents."""
 
 from genba.coordination.workflow.answers import ContextSaved, Inbox, MessageSent
 from genba.coordination.workflow.boards import Boards
@@ -58,7 +58,7 @@ class MessageTools:
         if to:
             return await self._whose(task, above, to)
         if above is None:
-            raise WorkflowError(ErrorCode.VALIDATION, "there is nobody above you", hint="say task_id, or to")
+            raise WorkflowError(ErrorCode.VALIDATION, "there is no agent above you", hint="say task_id, or to")
         return above
 
     async def _whose(self, task: int, above: int | None, to: str) -> int:
@@ -70,5 +70,7 @@ class MessageTools:
                 if session.agent == to and session.status != "ended":
                     return above
         raise WorkflowError(
-            ErrorCode.NOT_FOUND, f'nobody named "{to[:80]}" works above or below you', hint="list_tasks shows who does"
+            ErrorCode.NOT_FOUND,
+            f'no agent named "{to[:80]}" works above or below you',
+            hint="list_tasks shows who does",
         )

@@ -21,13 +21,13 @@ LOOK_AGAIN = 60.0
 """Seconds after which it is worth asking again for an external agent that there was no task for."""
 _KEPT = 1024
 _FREES_EXTERNAL_AGENT = (ExitReason.COMPLETED, ExitReason.CANCELLED, ExitReason.TAKEN, ExitReason.BLOCKED)
-"""An external agent that was told this is free for another task."""
+"""After these an external agent can take another task."""
 _SILENT = (ExitReason.COMPLETED, ExitReason.NO_TASK)
 """What needs no word on the blackboard: it stands there already, or there is nothing to tell."""
 
 
 class _LastAnswer(msgspec.Struct):
-    """What one connection was told last."""
+    """The last answer to one connection."""
 
     pulse: int
     seen: Snapshot
@@ -88,7 +88,7 @@ class NextActions:
         return answer
 
     async def _changed(self, connection: AgentConnection, pulse: int, answer: Action, mine: object) -> Action:
-        """One call is held for each connection: a newer one ends it, so that nobody holds the connections of others."""
+        """One call is held for each connection: a newer one ends it, so that no client holds more than one."""
         began = self._times.elapsed()
         while answer.action is ActionKind.WAIT and self._times.elapsed() - began < self._settings.wait_seconds:
             await self._times.sleep(LOOK_EVERY)
@@ -141,7 +141,7 @@ class NextActions:
         self._asked[connection.id] = asked
 
     async def _part(self, connection: AgentConnection, answer: Action) -> None:
-        """Write down that an instance is stopped, so that whoever started it knows why."""
+        """Record why an instance is stopped, for the process that started it."""
         if answer.action is not ActionKind.EXIT or not answer.reason:
             return
         reason = ExitReason(answer.reason)

@@ -8,7 +8,7 @@ from typing import Protocol
 from genba.blackboard.database.sanitize import now
 
 _KEPT = 4096
-"""Buckets at one time: the one that was used least lately makes room, and whoever comes back begins with a full one."""
+"""Buckets at one time: the one that was used least lately makes room, and a returning name starts with a full one."""
 
 
 class Clocks(Protocol):

@@ -1,6 +1,6 @@
 """Claims: that a task is completed, or that it cannot go on.
 
-Law: nobody is believed. A claim begins a verification, and what that says is what happened.
+No claim is believed. A claim starts a verification, and only its result counts.
 """
 
 from genba.coordination.workflow.answers import BlockReported, ClaimResult
@@ -68,7 +68,7 @@ class Reports:
                 return ClaimResult(
                     verified=False, commit=judged.commit, evidence=self._boards.in_language(judged.evidence)
                 )
-            # Handed over first: who dies in between is not believed to be done while nobody has the work.
+            # Handed over first: after a death in between no task counts as done without its work.
             await self._desk.hand_over(connection, judged.commit)
             await self._boards.write(lambda: self._board.mark(task, connection.run, connection.agent, Phase.COMPLETED))
         except GenbaError as error:
@@ -76,7 +76,7 @@ class Reports:
         return ClaimResult(verified=True, commit=judged.commit)
 
     async def _ask(self, connection: AgentConnection, task: int, reason: str) -> None:
-        """An external agent cannot go on: its task waits for a person, and nobody's run will say so for it."""
+        """An external agent cannot go on: its task waits for a person, and no process of Genba reports that for it."""
         question = Escalation(task=task, kind=EscalationKind.QUESTION, question=reason, run=connection.run)
         blocker = Blocker(BlockerKind.NEEDS_INPUT, reason)
         await self._boards.write(lambda: self._boards.fleet.escalate(question, blocker))

@@ -131,7 +131,7 @@ class WorkflowService:
     async def send_message(
         self, caller: Caller, content: str, *, to: str = "", task_id: int | None = None
     ) -> MessageSent:
-        """To an agent by name, or to whoever works on a task; without either, to the parent of the session's task."""
+        """To an agent by name, or to the agents of a task; without either, to the parent of the session's task."""
         return await self._talking.send(await self._connections.of(caller), content, to, task_id)
 
     async def broadcast(
@@ -162,7 +162,7 @@ class WorkflowService:
         connection = await self._connections.of(caller)
         held(reason, LONGEST_REASON, "reason", empty=True)
         if not connection.spawned and connection.id in self._claims.connections():
-            # Whoever takes the task next would find the work of this claim in it.
+            # The next session on the task would find the work of this claim in it.
             message = "your work is being verified, and is handed over when it passes"
             raise WorkflowError(ErrorCode.CONFLICT, message, hint="wait for that, then log out", action="wait")
         why = reason.strip() or "it logged out"
@@ -172,7 +172,7 @@ class WorkflowService:
         return LoggedOut(reason=why)
 
     async def sweep(self) -> int:
-        """Close the connections whose lease or token has run out; whoever serves calls this every few seconds."""
+        """Close the connections whose lease or token has run out; servers call this every few seconds."""
         await self._connections.settle()
         await self._connections.keep(self._claims.connections())
         await self._clock.look()

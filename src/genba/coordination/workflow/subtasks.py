@@ -34,7 +34,7 @@ from genba.domain.workflow.actions import (
 from genba.judgement.scheduling.plans import TYPES, PlanLimits, read_plan
 from genba.judgement.workflow.next_action import decide
 
-_MOST_TOLD = 10
+_MAX_PROBLEMS = 10
 _LONGEST_KEY = 200
 _ADDING = (ActionKind.REWORK, ActionKind.HANDLE_BLOCKED)
 """Actions in which a plan is added to."""
@@ -96,7 +96,7 @@ class Subtasks:
         chosen = next((worker for worker in workers if worker.name == agent), None)
         if chosen is None:
             names = [worker.name for worker in workers]
-            hint = did_you_mean(agent, names) or f"list_workers: {', '.join(names) or 'there is nobody'}"
+            hint = did_you_mean(agent, names) or f"list_workers: {', '.join(names) or 'there is none'}"
             itself = "you cannot give it to yourself" if agent == connection.agent else f'there is no worker "{agent}"'
             raise WorkflowError(ErrorCode.VALIDATION, itself, hint=hint)
         if chosen.hierarchy is Hierarchy.MANAGER:
@@ -109,7 +109,7 @@ class Subtasks:
         return TaskChanged(task=moved)
 
     async def workers(self, connection: AgentConnection) -> WorkerList:
-        """Everybody that work can be given to, whoever has the least to do first; nobody gives it to itself."""
+        """The agents that work can be assigned to, the least busy first, without the caller."""
         known = {worker.name: worker for worker in await self._boards.read(self._board.workers)}
         external_agents = {agent.name for agent in await self._boards.read(self._board.agents) if agent.has_passkey}
         here = {worker.name: worker for worker in await asyncio.to_thread(self._agents)}
@@ -206,7 +206,7 @@ class Subtasks:
         if not (await self._boards.read(lambda: self._board.board.get(piece.number))).in_plan:
             raise WorkflowError(
                 ErrorCode.FORBIDDEN,
-                f"#{piece.number} is no step of your plan: whoever works on it ends it",
+                f"#{piece.number} is no step of your plan: its own agent ends it",
                 hint="list_tasks shows the tasks that are yours",
             )
         if not piece.goals:
@@ -245,7 +245,9 @@ class Subtasks:
         if to is _S.OPEN:
             if not piece.assignee:
                 raise WorkflowError(
-                    ErrorCode.VALIDATION, f"nobody has #{piece.number} yet", hint="assign_task gives it to a worker"
+                    ErrorCode.VALIDATION,
+                    f"#{piece.number} has no assignee yet",
+                    hint="assign_task gives it to a worker",
                 )
             moved = await self._boards.write(
                 lambda: self._board.assign(piece.number, piece.assignee, actor=actor, note=reason, run=connection.run),
@@ -279,7 +281,7 @@ def _checked(
 ) -> tuple[SubtaskDraft, ...]:
     """The same drafts, with goals written out; or a refusal with everything that a plan may not ask for.
 
-    Dependencies are the blackboard's to check. A worker's steps are its own, so they name nobody.
+    Dependencies are the blackboard's to check. A worker's steps are its own, so they have no assignee.
     """
     raw = {
         "subtasks": [
@@ -306,7 +308,7 @@ def _checked(
             msgspec.structs.replace(draft, goals=goals[f"s{at}"], assignee=draft.assignee if agents else "")
             for at, draft in enumerate(drafts)
         )
-    lines = [f"{problem} ({problem.hint})" if problem.hint else str(problem) for problem in read[:_MOST_TOLD]]
+    lines = [f"{problem} ({problem.hint})" if problem.hint else str(problem) for problem in read[:_MAX_PROBLEMS]]
     if len(drafts) > most:
         raise WorkflowError(ErrorCode.LIMIT, lines[0], hint="join those that belong together")
     raise WorkflowError(ErrorCode.VALIDATION, "; ".join(lines), hint="fix that, and send all of them again")
@@ -318,7 +320,7 @@ def _check_key(key: str) -> None:
 
 
 def _key(drafts: tuple[SubtaskDraft, ...]) -> str:
-    """The same request has the same key: whoever sends it again, because no answer came, makes nothing twice."""
+    """The same request has the same key: a repeated request creates nothing twice."""
     return "request-" + hashlib.sha256(msgspec.json.encode(drafts)).hexdigest()[:32]
 
 

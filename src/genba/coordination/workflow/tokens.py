@@ -1,6 +1,6 @@
 """The secrets of the workflow: passkeys, one-time credentials and session tokens.
 
-Law: only hashes are kept. Whoever shows a secret is told yes or no, after the same time in either case.
+Only hashes are stored. A check takes the same time whether the secret is right or wrong.
 """
 
 import asyncio

@@ -20,16 +20,16 @@ ABOUT: dict[Tool, str] = {
     Tool.CREATE_TASKS_BATCH: "Make the whole plan of your task at once; with a key it can be sent again safely.",
     Tool.UPDATE_TASK_STATUS: "Workers begin and end steps of their plan. Managers cancel a subtask.",
     Tool.ASSIGN_TASK: "Managers give a subtask to a worker, with a note if you like.",
-    Tool.REPORT_COMPLETED: "Say that your task is done. It is verified, and you are told what is missing.",
+    Tool.REPORT_COMPLETED: "Say that your task is done. It is verified, and you get what is missing.",
     Tool.REPORT_BLOCKED: "Say that you cannot go on, and why. Managers can name a subtask for a person to decide on.",
-    Tool.SAVE_CONTEXT: "Write down where you are, for whoever goes on after you.",
+    Tool.SAVE_CONTEXT: "Write down where you are, for the next session.",
     Tool.SEND_MESSAGE: "Tell something to the agent above you, to one below, or to all with the type broadcast.",
-    Tool.GET_MESSAGES: "What others have told you, each message once.",
+    Tool.GET_MESSAGES: "Messages to you, each once.",
     Tool.LIST_TASKS: "Your task and everything below it.",
     Tool.GET_TASK: "One of those tasks.",
     Tool.LIST_WORKERS: "Who a subtask can be given to, and how much they have to do.",
     Tool.HELP: "This.",
-    Tool.LOGOUT: "You stop here. Only for when you were told to, or cannot go on.",
+    Tool.LOGOUT: "You stop here. Only when the next action is exit, or you cannot continue.",
 }
 _NOTES = 20
 

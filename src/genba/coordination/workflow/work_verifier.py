@@ -30,7 +30,7 @@ class VerificationResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkVerifier(Protocol):
-    """Looks at the work of those who ask. It believes git, and nobody."""
+    """Verifies the work of a connection. It believes git alone."""
 
     async def place(self, connection: AgentConnection) -> WorkLocation: ...
 

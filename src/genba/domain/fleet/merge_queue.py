@@ -57,7 +57,7 @@ class UpdatedBranch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueuePassOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """What one turn of the merge queue is told to do. It is the input of its workflow, so it only ever grows fields."""
+    """The input of one queue pass. It is stored by its workflow, so fields are only ever added."""
 
     target: str
     turn: int = 1
@@ -71,7 +71,7 @@ class QueuePassOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueueEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that happened in the merge queue, for whoever watches."""
+    """Something that happened in the merge queue."""
 
     target: str
     kind: str
@@ -101,6 +101,6 @@ class QueuePassReport(msgspec.Struct, frozen=True, kw_only=True):
     stuck: tuple[int, ...] = ()
     withdrawn: tuple[int, ...] = ()
     moved: int = 0
-    """How often somebody else moved the target in between."""
+    """How often the target was moved from outside in between."""
     more: bool = False
     """Something is left that this turn has not looked at."""

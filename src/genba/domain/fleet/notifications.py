@@ -1,7 +1,7 @@
-"""Notices: what a person is told, wherever they are, when something waits for them.
+"""Notifications about decisions that wait for a person.
 
-Law: an open escalation is what is told. A notice has a key that stays the same however often it is sent, so that
-whoever gets it twice can tell.
+Every open escalation is sent. A notification has a key that stays the same however often it is sent, so that
+receivers can drop duplicates.
 """
 
 from enum import StrEnum
@@ -14,16 +14,16 @@ from genba.domain.fleet.records import EscalationKind
 class NotificationStatus(StrEnum):
     PENDING = "pending"
     SENDING = "sending"
-    """Somebody sends it now, or died while they did."""
+    """A process sends it now, or died while it did."""
     SENT = "sent"
     FAILED = "failed"
     """It was given up; the error says why."""
     WITHDRAWN = "withdrawn"
-    """It was decided before anybody had been told."""
+    """It was decided before it was sent."""
 
 
 class Notification(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person is told."""
+    """The content of one notification."""
 
     key: str
     """The same for the same notice, also when it is sent twice."""
@@ -38,7 +38,7 @@ class Notification(msgspec.Struct, frozen=True, kw_only=True):
     run: str = ""
     since: str = ""
     reminder: int = 0
-    """0 when it is told for the first time, else which reminder this is."""
+    """0 for the first notification, else the number of the reminder."""
 
     @property
     def headline(self) -> str:

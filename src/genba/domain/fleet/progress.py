@@ -89,9 +89,9 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     step: str = ""
     iteration: int = 0
     iterations: int | None = None
-    """How many it may have; nothing where nobody said."""
+    """How many it may have; None without a limit."""
     doing: str = ""
-    """The last thing that was heard of its agent."""
+    """The last output of its agent."""
     seconds: float = 0.0
     tokens: int = 0
     cost_usd: float = 0.0
@@ -111,7 +111,7 @@ class QueueEntryView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WaitView(msgspec.Struct, frozen=True, kw_only=True):
-    """A task that nobody works on now, and why."""
+    """A task that waits, and why."""
 
     why: str
     task: int | None = None
@@ -189,7 +189,7 @@ class WorkEndReason(StrEnum):
     EMPTY = "empty"
     """There is nothing left that could be done."""
     SUSPENDED = "suspended"
-    """Somebody pressed ctrl-c, or told it to end."""
+    """A person pressed ctrl-c or sent a signal."""
     STOPPED = "stopped"
     """`genba stop`."""
     BUDGET = "budget"
@@ -208,14 +208,14 @@ class WorkSummary(msgspec.Struct, frozen=True, kw_only=True):
     suspended: int = 0
     """Sessions that go on with the next `genba work`."""
     sessions_failed: int = 0
-    """Sessions that came to nothing; their tasks may be done all the same, or wait for somebody."""
+    """Sessions without a result; their tasks may be done all the same, or wait."""
     needs: tuple[DecisionView, ...] = ()
     waits: tuple[WaitView, ...] = ()
     seconds: float = 0.0
     tokens: int = 0
     cost_usd: float = 0.0
     detail: str = ""
-    """Which budget is used up, who told it to stop."""
+    """Which budget is used up, or who stopped it."""
 
 
 def command_for(kind: EscalationKind, task: int) -> str:

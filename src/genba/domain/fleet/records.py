@@ -41,7 +41,7 @@ class WaitsFor(StrEnum):
     PULL_REQUEST = "pull_request"
     BUDGET = "budget"
     RESUME = "resume"
-    """Somebody suspended it."""
+    """It was stopped by a person or suspended by Genba."""
     PARTS = "parts"
     """Others carry out the parts of its task; it goes on when something happens to one of them."""
 
@@ -75,7 +75,7 @@ def session_of_workflow(workflow: str) -> str:
 
 
 class SegmentOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """What one durable part is told to do. It is the input of its workflow, so it only ever grows fields."""
+    """The input of one durable segment. It is stored by its workflow, so fields are only ever added."""
 
     run: str
     task: int
@@ -224,10 +224,10 @@ class EscalationKind(StrEnum):
     CONFLICT = "conflict"
     FAILED = "failed"
     REVIEW = "review"
-    """Somebody must approve a commit."""
+    """A person must approve a commit."""
     BUDGET = "budget"
     PLAN = "plan"
-    """Somebody must approve the parts that a planner proposes."""
+    """A person must approve the subtasks that a planner proposes."""
     STOPPED = "stopped"
 
 
@@ -290,7 +290,7 @@ class Executor(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProviderPause(msgspec.Struct, frozen=True, kw_only=True):
-    """Nobody asks this provider before that time."""
+    """No session asks this provider before that time."""
 
     provider: str
     until: str
@@ -298,7 +298,7 @@ class ProviderPause(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Spending(msgspec.Struct, frozen=True, kw_only=True):
-    """What one iteration cost. Written once, however often it is told."""
+    """What one iteration cost. Written once."""
 
     run: str
     iteration: int
@@ -367,13 +367,13 @@ class FleetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     proposals: dict[int, TrackedPullRequest] = {}
     """By task whose session waits for a pull request: that pull request, as it was last seen."""
     findings: dict[int, Feedback] = {}
-    """By such a task: what was said of its work on the forge, which its author has not heard yet."""
+    """By such a task: feedback on its pull request that its author has not received."""
     pauses: tuple[ProviderPause, ...] = ()
     executors: tuple[Executor, ...] = ()
     ledger: SpendingTotals = SpendingTotals()
     paused: bool = False
     """Nothing new is started in this project."""
     held: frozenset[int] = frozenset()
-    """Tasks that somebody told to pause."""
+    """Tasks that a person paused."""
     stopping: bool = False
-    """Everybody is told to suspend and leave."""
+    """All executors suspend their sessions and end."""

@@ -46,7 +46,7 @@ class Priority(StrEnum):
 
 
 class ActorKind(StrEnum):
-    """Who changes a status. Nobody changes one without a name."""
+    """Who changes a status. Every actor has a name."""
 
     HUMAN = "human"
     MANAGER = "manager"
@@ -54,7 +54,7 @@ class ActorKind(StrEnum):
     WORKER = "worker"
     REVIEWER = "reviewer"
     TRACKER = "tracker"
-    """Somebody on the tracker of the project, as its copy here was told."""
+    """A person on the tracker of the project, as its local copy shows."""
 
 
 class Actor(msgspec.Struct, frozen=True):
@@ -125,7 +125,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     may_change: tuple[str, ...] = ()
     """Protected paths that this task may change."""
     scope: tuple[str, ...] = ()
-    """The paths that it is going to write, as patterns; empty: nobody said."""
+    """The paths that it is going to write, as patterns; empty: unknown."""
     decompose: bool = False
     """Whether a planner proposes its parts before anybody works on it."""
     budget_usd: float | None = None
@@ -134,7 +134,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """The task whose commit this one judges."""
     review_commit: str = ""
     in_plan: bool = False
-    """A step of its parent's own plan: whoever works on the parent carries it out, on the same branch."""
+    """A step of its parent's own plan: the agent of the parent carries it out, on the same branch."""
     due: str = ""
     """The day of its deadline, such as 2026-12-01; empty without one."""
     phases: tuple[Phase, ...] = ()

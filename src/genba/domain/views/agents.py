@@ -1,4 +1,4 @@
-"""Agents as somebody sees them: what each is for, how well it did, what it is made of."""
+"""Agents on the dashboard: purpose, results and configuration."""
 
 from typing import Any
 
@@ -76,7 +76,7 @@ class StepView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AgentParameter(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent may be told."""
+    """A parameter of an agent."""
 
     option: str
     type: str

@@ -1,4 +1,4 @@
-"""The merge queue as somebody sees it: who is next on each target, what the gate said, and what has landed."""
+"""The merge queue on the dashboard: next entries, verifications and merged work of each target."""
 
 import msgspec
 
@@ -6,7 +6,7 @@ from genba.domain.fleet.records import MergeEntry
 
 
 class QueueGoal(msgspec.Struct, frozen=True, kw_only=True):
-    """What one goal said of the tree that would land."""
+    """The result of one goal on the tree that would land."""
 
     name: str
     level: str
@@ -35,7 +35,7 @@ class QueueVerification(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueuedView(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry, and what the gate said of it."""
+    """One entry, and its verification."""
 
     entry: MergeEntry
     position: int | None = None

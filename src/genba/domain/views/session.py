@@ -1,4 +1,4 @@
-"""One run as somebody sees it who looks through a window: what it is asked, what it does, and what comes of it."""
+"""One session on the dashboard: prompts, replies, tools and results."""
 
 import msgspec
 
@@ -46,7 +46,7 @@ class ToolCount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EgressLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A way out of its walls that an instance asked for."""
+    """A request of an instance to leave its sandbox."""
 
     port: str
     verdict: str

@@ -1,4 +1,4 @@
-"""The field as somebody sees it who looks through a window: the same facts for pages, for programs and for commands.
+"""The board on the dashboard: the same values for pages, the API and commands.
 
 Law: a picture is a frozen value that was read in one look. It says why each thing is where it is.
 """
@@ -33,7 +33,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     run: str = ""
     """Its session that lives now, or the newest one."""
     alive: bool = False
-    """Whether somebody works on it right now."""
+    """True while a session runs."""
     parent: int | None = None
     updated_at: str = ""
 

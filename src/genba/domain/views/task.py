@@ -1,4 +1,4 @@
-"""One task as somebody sees it who looks through a window: what it says, how it stands, and the evidence for that."""
+"""One task on the dashboard: text, status and evidence."""
 
 from enum import StrEnum
 
@@ -60,7 +60,7 @@ class TaskView(msgspec.Struct, frozen=True, kw_only=True):
     why: str
     """Why it is where it is, in one sentence."""
     held: bool = False
-    """Whether somebody paused it."""
+    """True when a person paused it."""
     asked: tuple[Escalation, ...] = ()
     """What waits for a person, oldest first; the newest is decided next."""
     plan: Plan | None = None
@@ -68,7 +68,7 @@ class TaskView(msgspec.Struct, frozen=True, kw_only=True):
     sessions: tuple[FleetSession, ...] = ()
     """Every attempt, oldest first."""
     alive: tuple[str, ...] = ()
-    """The runs of those that somebody works on right now."""
+    """The ids of its running sessions."""
     verification: Verification | None = None
     """The newest verdict with its evidence."""
     verdicts: tuple[VerificationLine, ...] = ()
@@ -77,7 +77,7 @@ class TaskView(msgspec.Struct, frozen=True, kw_only=True):
     """Its newest places in the merge queue, newest first."""
     comments: tuple[Comment, ...] = ()
     messages: tuple[Message, ...] = ()
-    """What agents told those who work on it, oldest first."""
+    """Messages from other agents, oldest first."""
     events: tuple[TaskEvent, ...] = ()
     """What happened to it last, newest first."""
     events_total: int = 0

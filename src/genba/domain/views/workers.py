@@ -54,7 +54,7 @@ class BusyView(msgspec.Struct, frozen=True, kw_only=True):
     host: str = ""
     purpose: Purpose = Purpose.WORK
     status: str = "running"
-    """running | suspended: nobody carries it out now, and it goes on by itself when somebody works again"""
+    """running | suspended: no executor runs it now; it continues with the next `genba work`"""
     phase: str = ""
     step: str = ""
     iteration: int = 0

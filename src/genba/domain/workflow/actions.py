@@ -1,6 +1,6 @@
 """The nouns of the state-driven workflow: an agent asks, and the server answers with the one next action.
 
-Law: what is next comes from the state of the blackboard alone. Whoever asks twice is answered twice the same.
+The next action depends on the state of the blackboard alone. The same question has the same answer.
 """
 
 from enum import StrEnum
@@ -72,17 +72,17 @@ class ExitReason(StrEnum):
     SUSPENDED = "suspended"
     """Others work, and it is started again when something happens."""
     BLOCKED = "blocked"
-    """It said that it cannot go on, and somebody else must act."""
+    """It reported that it cannot continue; a person or its manager must act."""
     CANCELLED = "cancelled"
     PAUSED = "paused"
-    """Somebody paused the task or the project."""
+    """A person paused the task or the project."""
     BUDGET = "budget"
     NO_TASK = "no_task"
     NO_PROGRESS = "no_progress"
     """It asks again and again, and nothing changes."""
     REVOKED = "revoked"
     TAKEN = "taken"
-    """Somebody else works on the task by now."""
+    """Another session works on the task."""
 
 
 class ErrorCode(StrEnum):
@@ -121,7 +121,7 @@ class SubtaskView(msgspec.Struct, frozen=True, kw_only=True):
     assignee: str = ""
     dependencies: tuple[int, ...] = ()
     goals: tuple[str, ...] = ()
-    """Its own acceptance criteria, told in a line each."""
+    """Its own acceptance criteria, a line each."""
     scope: tuple[str, ...] = ()
     blocker: Blocker | None = None
     attempts: int = 0
@@ -145,7 +145,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """The end of what the first failing goal printed."""
     round: int = 1
     rounds: int = 0
-    """How often it may come back in all; 0: nobody counts."""
+    """How often it may come back in all; 0: no limit."""
 
 
 class Worker(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,7 +170,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     task: SubtaskView | None = None
     phase: Phase = Phase.NEW
     atomic: bool = False
-    """Whether it was said that the task needs no subtasks."""
+    """True when the agent declared that the task needs no subtasks."""
     pieces: tuple[SubtaskView, ...] = ()
     """The subtasks, in the order in which they were made."""
     evidence: Evidence | None = None
@@ -184,7 +184,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     worker_needed: bool = False
     """Whether a subtask could begin at once if this instance gave its worker free."""
     waited_seconds: float = 0.0
-    """How long this instance has only been told to wait."""
+    """How long this instance has only waited."""
     suspend_seconds: float = 60.0
     """After how long a spawned instance that only waits is stopped."""
     repeats: int = 0
@@ -215,7 +215,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     next_subtask: SubtaskView | None = None
     """For `delegate`: the one to give away first."""
     in_progress: tuple[SubtaskView, ...] = ()
-    """For `wait`: the subtasks that somebody works on right now, without their texts."""
+    """For `wait`: the subtasks in progress, without their texts."""
     evidence: Evidence | None = None
     choices: tuple[str, ...] = ()
     """For `handle_blocked`: retry, reassign, split, cancel, ask_human."""
@@ -294,7 +294,7 @@ class SubtaskDraft(msgspec.Struct, frozen=True, kw_only=True):
 
 class MessageType(StrEnum):
     INSTRUCTION = "instruction"
-    """From one agent to whoever works on a task."""
+    """From one agent to the agents of a task."""
     HANDOVER = "handover"
     """What one attempt leaves for the next."""
     BROADCAST = "broadcast"
@@ -323,7 +323,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent writes down for whoever goes on."""
+    """What an agent writes down for the next session."""
 
     progress: str = ""
     findings: str = ""
@@ -341,12 +341,12 @@ class SessionResult(msgspec.Struct, frozen=True, kw_only=True):
     completed: bool = False
     """Whether a claim of it was verified, and nothing changed since."""
     blocked: str = ""
-    """Why it said that it cannot go on."""
+    """Why it reported that it cannot continue."""
     suspended: str = ""
     """Why it was stopped for now: others carry out the parts of its task."""
     paused: str = ""
-    """That somebody has paused its task."""
+    """Set when a person paused its task."""
     refused: str = ""
-    """Why it was told to stop for good: it made no progress, its budget is spent, its task is cancelled."""
+    """Why it stopped for good: no progress, budget used up, or task cancelled."""
     last_action: str = ""
     calls: int = 0

@@ -1,1 +1,1 @@
-"""The MCP door: a call comes in, one call of the service goes out, and what it came to is told in a shape."""
+"""The MCP server: each tool call makes one call of the service and returns a typed result."""

@@ -1,6 +1,6 @@
 """What each tool takes. What does not fit never reaches the service.
 
-Law: every text has a longest length, every choice is an enum, and a name that nobody declared is refused.
+Law: every text has a longest length, every choice is an enum, and undeclared names are refused.
 """
 
 from typing import Annotated, Any, Literal, get_origin
@@ -76,7 +76,7 @@ class Subtask(Arguments):
     """A subtask to be made."""
 
     title: str = Field(min_length=1, max_length=LONGEST_TITLE, description="What is to be done, in one line.")
-    body: str = Field(default="", max_length=LONGEST_BODY, description="What somebody needs to know to do it.")
+    body: str = Field(default="", max_length=LONGEST_BODY, description="What the agent needs to know to do it.")
     type: Word = Field(default="task", description="A task type of the project.")
     priority: Priority = Field(default=Priority.MEDIUM, description="How urgent it is.")
     local_id: Word = Field(default="", description="Its name within this call, for depends_on of the others.")
@@ -142,7 +142,7 @@ class SendMessage(SessionArguments):
     content: str = Field(min_length=1, max_length=LONGEST_MESSAGE, description="The message.")
     to: Word = Field(default="", description="The agent that it is for, by name.")
     task_id: Number | None = Field(
-        default=None, description="The task whose agent it is for; without both, whoever has the task above yours."
+        default=None, description="The task whose agent it is for; without both, the agent of the task above yours."
     )
     type: Literal["instruction", "broadcast"] = Field(
         default="instruction", description="instruction goes to one task, broadcast to all agents."

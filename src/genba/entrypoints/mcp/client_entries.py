@@ -1,6 +1,6 @@
-"""How other programs are told of this server: the entry each of them wants, and how it gets into a file of theirs.
+"""Entries for this server in the configuration files of MCP clients.
 
-Law: nothing that somebody else wrote is lost, and no secret is written. A file that cannot be changed without losing
+Nothing that other people wrote is lost, and no secret is written. A file that cannot be changed without losing
 something is left as it is.
 """
 
@@ -21,7 +21,7 @@ _OWN = re.compile(r"""^(["']?)mcp_servers\1\s*\.\s*(["']?)genba\2(\s*\.|$)""")
 
 
 class Client(StrEnum):
-    """Programs that can be told."""
+    """MCP clients with a known configuration file."""
 
     CLAUDE_CODE = "claude-code"
     CODEX = "codex"
@@ -72,7 +72,7 @@ def section(client: Client) -> str:
 
 
 def snippet(client: Client, value: dict[str, Any]) -> str:
-    """The entry as somebody would write it into an empty file."""
+    """The entry as it stands in an otherwise empty file."""
     if client is Client.CODEX:
         return _toml(value)
     return _json({section(client): {NAME: value}}, "  ")
@@ -107,7 +107,7 @@ def _json(value: Any, indent: str) -> str:
 
 
 def _merged_toml(text: str, value: dict[str, Any]) -> str:
-    """Our own tables are put anew at the end; every other line stays as it is."""
+    """Genba's tables are written again at the end; every other line stays as it is."""
     before = _read_toml(text)
     servers = before.get("mcp_servers", {})
     if isinstance(servers, dict) and servers.get(NAME) == value:

@@ -1,6 +1,6 @@
 """What a request has to pass before anybody reads it: its size, where it comes from, and how many came before it.
 
-Law: a client that runs away is stopped here, cheaply, and keeps nobody else from being answered.
+A client that sends too much is stopped here, cheaply, and does not block others.
 """
 
 import asyncio

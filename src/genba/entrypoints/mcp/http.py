@@ -118,7 +118,7 @@ async def serve_port(service: WorkflowService, host: str, port: int, *, loopback
 
 @contextlib.asynccontextmanager
 async def serve_socket(service: WorkflowService, path: Path) -> AsyncIterator[None]:
-    """Answer on a Unix socket that only this user can open. Whoever served at this path before is replaced."""
+    """Answer on a Unix socket that only this user can open. Replaces an older server at this path."""
     with _bound(path) as listening:
         async with serving(application(service, door="socket"), listening):
             yield

@@ -77,7 +77,7 @@ def refused(error: WorkflowError) -> CallToolResult:
 
 
 def lean(value: Any) -> Any:
-    """Plain data without the fields that say nothing: whoever reads this pays for every word."""
+    """Plain data without empty fields: the reader pays for every token."""
     if isinstance(value, msgspec.Struct):
         found = {}
         for field in msgspec.structs.fields(value):

@@ -1,6 +1,6 @@
 """The MCP server: lists the tools, and turns each call into one call of the service.
 
-Law: a refusal is a result with `isError` and a typed error; what nobody foresaw is told without what is inside.
+Law: a refusal is a result with `isError` and a typed error; an unexpected error is reported without its details.
 """
 
 import logging
@@ -66,7 +66,7 @@ class Transport(Protocol):
     def carried(self, context: Context) -> RequestCredentials: ...
 
     def connected(self, token: str) -> None:
-        """Somebody on this connection was given a token. A connection of one caller may remember it."""
+        """A token was issued on this transport. A transport with one caller may remember it."""
         ...
 
 

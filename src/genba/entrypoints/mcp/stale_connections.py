@@ -1,4 +1,4 @@
-"""Whoever serves also closes the connections of those who have left without a word."""
+"""Servers also close the connections of agents that are silent for too long."""
 
 import asyncio
 import contextlib

@@ -34,7 +34,7 @@ class StdioTransport:
 
 
 async def serve_stdio(service: WorkflowService, environment: Mapping[str, str]) -> None:
-    """Answer until stdin ends, or nobody is there to be answered."""
+    """Answer until stdin ends or stdout is closed."""
     server = build(service, StdioTransport(environment))
     async with sweeping(service), spoken() as (reading, writing):
         await server.run(reading, writing, server.create_initialization_options())

@@ -1,8 +1,7 @@
-"""Standard input and output as the line to one caller.
+"""MCP over stdin and stdout.
 
-Laws: stdout carries the protocol and nothing else. A request that cannot be read is answered all the same, for whoever
-sent it waits. Nobody who sends a line without an end fills the memory, and nobody who is gone, or does not read, keeps
-this process.
+Stdout carries the protocol and nothing else. An unreadable request is answered too, because its sender waits. A line
+without an end does not fill the memory, and a client that is gone, or does not read, does not keep this process.
 """
 
 import asyncio
@@ -50,7 +49,7 @@ Writing = MemoryObjectSendStream[SessionMessage]
 
 @contextlib.asynccontextmanager
 async def spoken() -> AsyncIterator[tuple[Reading, Writing]]:
-    """What is said on stdin, and what is to be said on stdout. Being left alone on either side cancels the block."""
+    """Streams of messages from stdin and to stdout. The end of either one cancels the block."""
     received, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     writing, output = anyio.create_memory_object_stream[SessionMessage](0)
     with _diverted(0, os.devnull) as coming, _diverted(1, 2) as going:
@@ -68,7 +67,7 @@ async def spoken() -> AsyncIterator[tuple[Reading, Writing]]:
                         async for each in output:
                             await voice.say(each.message)
                 except OSError:
-                    group.cancel_scope.cancel()  # nobody is there any more
+                    group.cancel_scope.cancel()  # the client is gone
                 finally:
                     ended.set()
 
@@ -94,7 +93,7 @@ class _LineWriter:
 
 
 async def _hear(coming: int, received: MemoryObjectSendStream[SessionMessage | Exception], voice: _LineWriter) -> None:
-    """Line by line until nobody speaks any more."""
+    """Line by line until stdin ends."""
     aside = _BlockingThread[bytes]("genba-mcp-read")
     kept, first, too_long = bytearray(), b"", False
     while chunk := await aside.do(partial(os.read, coming, _READ)):
@@ -136,7 +135,7 @@ _TOO_LONG = f"a request is at most {LARGEST_BODY:,} bytes long; what is long bel
 
 
 def refusal_of(line: str) -> JSONRPCError | None:
-    """What is said to a line that is no message of the protocol; None where nobody waits for a word."""
+    """The answer to a line that is no message of the protocol; None where no answer is expected."""
     try:
         result = json.loads(line)
     except (ValueError, RecursionError):
@@ -177,7 +176,7 @@ def _refusal(number: int | str | None, code: int, why: str) -> JSONRPCError:
 
 
 class _BlockingThread(Generic[T]):
-    """A thread for calls that may last for ever. It is waited for only as long as somebody wants its answer."""
+    """A thread for calls that may last for ever. It is awaited only while its result is needed."""
 
     def __init__(self, name: str) -> None:
         self._work: SimpleQueue[tuple[Callable[[], T], asyncio.Future[T]]] = SimpleQueue()
@@ -223,7 +222,7 @@ def _diverted(number: int, elsewhere: str | int) -> Iterator[int]:
     """
     try:
         own = fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 3)
-    except OSError:  # there is none: nobody speaks, or nobody listens
+    except OSError:  # there is no stdin or stdout
         yield os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         return
     if isinstance(elsewhere, int):

@@ -210,7 +210,7 @@ TOOLS: tuple[ToolEntry[Any], ...] = (
     ToolEntry(
         name=Tool.REPORT_BLOCKED,
         title="Say that you cannot go on",
-        description="Say what you need that only somebody else can give. A person is asked.",
+        description="Say what you need from a person. A person is asked.",
         takes=arguments.ReportBlocked,
         answers=answers.BlockReported,
         call=_report_blocked,
@@ -218,7 +218,7 @@ TOOLS: tuple[ToolEntry[Any], ...] = (
     ToolEntry(
         name=Tool.SAVE_CONTEXT,
         title="Write down where you are",
-        description="Keep what you know for whoever goes on with this task, which may be you.",
+        description="Keep what you know for the next session on this task, which may be you.",
         takes=arguments.SaveContext,
         answers=answers.ContextSaved,
         call=_save_context,

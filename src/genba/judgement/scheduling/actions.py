@@ -1,6 +1,6 @@
 """What the orchestrator may do next. A move is decided here, and carried out by `coordination` in one transaction.
 
-Law: every move is safe to decide again. Whoever dies before it is carried out loses nothing: the next look at the
+Every action is safe to decide again. A death before it is carried out loses nothing: the next pass over the
 field comes to the same move.
 """
 
@@ -42,7 +42,7 @@ class WorkerContext(msgspec.Struct, frozen=True, kw_only=True):
     on_board: frozenset[int] = frozenset()
     """The issues on that board."""
     turning: frozenset[str] | None = None
-    """Targets whose queue takes a turn right now, anywhere; None: nobody knows."""
+    """Targets whose queue takes a turn right now, anywhere; None: unknown."""
 
 
 class WaitReason(StrEnum):
@@ -107,7 +107,7 @@ class Continue(_SchedulerAction, frozen=True, kw_only=True):
 
     @property
     def asks(self) -> bool:
-        """Whether an agent may be asked: the closure of landed work asks nobody."""
+        """True when an agent may be asked: the closure of landed work asks none."""
         return self.cause is not Cause.LANDED
 
 
@@ -185,7 +185,7 @@ class EndSession(_SchedulerAction, frozen=True, kw_only=True):
     outcome: str
     reason: str
     gives_back: bool = False
-    """Whether its task is open again, for whoever takes it next."""
+    """Whether its task is open again."""
 
 
 class Close(_SchedulerAction, frozen=True, kw_only=True):
@@ -198,7 +198,7 @@ class Close(_SchedulerAction, frozen=True, kw_only=True):
 
 
 class Reopen(_SchedulerAction, frozen=True, kw_only=True):
-    """Open a task again: nobody brings it on although its status says so, or what stood in its way is done."""
+    """Open a task again: no session works on it although its status says so, or its blocker is done."""
 
     task: int
     reason: str

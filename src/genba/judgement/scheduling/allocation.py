@@ -1,4 +1,4 @@
-"""Which of the sessions that could begin do begin: the most urgent first, and among equals those in nobody's way."""
+"""Which sessions start: the most urgent first, and among equals those that conflict with no other."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -90,7 +90,7 @@ def allocate(
 
 
 def _begun(at: SchedulerView, capacity: Capacity, best: Candidate) -> SchedulerAction:
-    assert best.start is not None  # noqa: S101  (whoever is in the window has been looked at)
+    assert best.start is not None  # noqa: S101  (every candidate in the window has a start)
     agent, provider = best.start.agent, best.start.provider
     if (full := capacity.refusal(agent, provider)) is not None:
         return _full(best, full)

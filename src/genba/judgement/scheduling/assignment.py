@@ -65,7 +65,7 @@ class PhaseCompleted(msgspec.Struct, frozen=True):
 def assign_next(
     task: Assignable, agents: Sequence[Capable], default: str, stages: tuple[str, ...] = ()
 ) -> Assignment | NoAgent | PhaseCompleted:
-    """Who goes on with a task: whoever `assign` names, but no agent that has completed its phase of it."""
+    """The next agent of a task: the one that `assign` names, but none that has completed its phase of it."""
     found = assign(task, agents, default, stages)
     if isinstance(found, NoAgent):
         waits = task.phases and not task.assignee and not stages
@@ -131,7 +131,7 @@ def reviewers(wanted: str, configured: str, agents: Sequence[Agent], authors: Co
 
 
 def no_reviewer(configured: str, agents: Sequence[Agent]) -> str:
-    """Why no agent may review, where `reviewers` finds nobody who is not an author."""
+    """Why no agent may review: `reviewers` finds only authors."""
     able = reviewers("", configured, agents, ())
     if able:
         return f"only {', '.join(able)} could review it, and has worked on it"

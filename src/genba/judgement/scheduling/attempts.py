@@ -1,4 +1,4 @@
-"""Who tries a task next, and when. After enough failures nobody does, and a person decides."""
+"""Which agent tries a task next, and when. After enough failures a person decides."""
 
 from collections.abc import Collection, Sequence
 
@@ -67,7 +67,7 @@ def backoff(failures: int, settings: AttemptSettings) -> float:
 
 
 def tried(failures: Sequence[FleetSession], language: str = "en") -> list[dict[str, object]]:
-    """What was tried, for whoever decides."""
+    """What was tried, for the person who decides."""
     return [
         {
             "run": failure.run,

@@ -77,5 +77,5 @@ class Capacity:
         self.memory -= self.at.settings.work.memory_per_worker_mb
 
     def take_worker(self) -> None:
-        """A part begins that asks nobody."""
+        """Count a segment that asks no agent."""
         self.free -= 1

@@ -130,7 +130,7 @@ class _Scheduler:
         return Wait(task=task.number, kind=full.kind, why=full.why, until=full.until) if full else None
 
     def _halted(self, task: Task) -> Wait | None:
-        """Why no agent is asked about a task: somebody holds it, or the project is paused."""
+        """Why no agent is asked about a task: it or the project is paused."""
         held = self.at.held(task)
         if held is not None:
             return Wait(task=task.number, kind=WaitReason.HELD, why=f"#{held} is paused  genba resume {held}")
@@ -233,7 +233,7 @@ class _Scheduler:
         return None
 
     def _left_in_review(self, task: Task) -> SchedulerAction | None:
-        """Work that is verified, and that no session brings home: it is done if it has landed, and else tried anew."""
+        """Work that is verified, and that no session brings home: done if it has landed, else tried again."""
         last = self.at.last_work(task.number)
         entry = self.at.entry(last.run) if last is not None else None
         if last is None or last.outcome == _COMPLETED:
@@ -259,7 +259,7 @@ class _Scheduler:
             yield move
 
     def _once(self, move: SchedulerAction) -> SchedulerAction:
-        """Nobody is asked twice about the same."""
+        """Turn a question that is open already into a wait."""
         if not isinstance(move, Escalate):
             return move
         asked = self.at.asked(move.task, move.escalation.kind)
@@ -321,7 +321,7 @@ class _Scheduler:
                 why=f"it is in the backlog  genba task edit {number} --status open",
             )
         if task.status is TaskStatus.BLOCKED:
-            reason = task.blocker.reason if task.blocker else "nobody says why"
+            reason = task.blocker.reason if task.blocker else "no reason is given"
             return Wait(task=number, kind=WaitReason.PERSON, why=f"blocked: {reason}  genba task show {number}")
         if task.status is TaskStatus.REVIEW:
             return self._in_review(task)

@@ -1,7 +1,7 @@
 """What it costs to begin a task while others write: paths that both would change are conflicts to come.
 
 A price of 0 is free. Paths that another session has changed already cost 1, declared scopes that can meet cost 0.6,
-and a scope that nobody declared costs 0.1, since nobody knows. A session in the merge queue counts half, and one that
+and an undeclared scope costs 0.1. A session in the merge queue counts half, and one that
 waits for a person counts a quarter: its work comes later.
 """
 
@@ -33,7 +33,7 @@ class Price(msgspec.Struct, frozen=True, kw_only=True):
     known: float = 0.0
     """For paths that are known to meet, over all neighbours."""
     unknown: float = 0.0
-    """For scopes that nobody declared. It does not grow with the number of neighbours."""
+    """For undeclared scopes. It does not grow with the number of neighbours."""
     worst: float = 0.0
     reason: str = ""
     """The most expensive neighbour, and where they meet."""
@@ -70,12 +70,12 @@ def price(task: int, scope: tuple[str, ...], writers: Iterable[Writer]) -> Price
 
 def _beside(scope: tuple[str, ...], writer: Writer) -> Price:
     if not scope:
-        return _unknown(writer, f"nobody said what it writes, and #{writer.task} writes too")
+        return _unknown(writer, f"its scope is unknown, and #{writer.task} writes too")
     for path in writer.changed:
         if matches_any(path, scope):
             return _known(writer, CHANGED, f"#{writer.task} has changed {shown(path)}")
     if not writer.scope:
-        return FREE if writer.changed else _unknown(writer, f"nobody said what #{writer.task} writes")
+        return FREE if writer.changed else _unknown(writer, f"the scope of #{writer.task} is unknown")
     for theirs in writer.scope:
         for mine in scope:
             if globs_meet(mine, theirs):

@@ -35,7 +35,7 @@ _TITLE, _BODY, _SUMMARY = 200, 20_000, 4_000
 _SCOPES, _SCOPE = 40, 200
 _GOALS, _GOAL = 20, 2_000
 _LONGEST_TIME = 3_600
-_TOLD = 25
+_MAX_PROBLEMS = 25
 
 
 class PlanLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +47,7 @@ class PlanLimits(msgspec.Struct, frozen=True, kw_only=True):
     depth: int = 0
     """How many tasks stand above the one that is planned."""
     agents: tuple[str, ...] | None = None
-    """The agents that a part can be given to; None: nobody knows them here."""
+    """The agents that a subtask can be assigned to; None: unknown."""
     types: tuple[str, ...] = TYPES
     """The types that a part may have, besides the type of the task itself."""
     titles: tuple[str, ...] = ()
@@ -124,9 +124,9 @@ def plan_check(raw: dict[str, Any] | None, task: Task, limits: PlanLimits, langu
 
 
 def _failed(problems: Sequence[Problem], language: str = "en") -> CheckResult:
-    lines = [problem_in(language, problem) for problem in problems[:_TOLD]]
-    if len(problems) > _TOLD:
-        lines.append(in_language(language, f"and {len(problems) - _TOLD} more"))
+    lines = [problem_in(language, problem) for problem in problems[:_MAX_PROBLEMS]]
+    if len(problems) > _MAX_PROBLEMS:
+        lines.append(in_language(language, f"and {len(problems) - _MAX_PROBLEMS} more"))
     count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
     message = f"the plan cannot be used, it has {count}. Propose the whole plan again, without them."
     return CheckResult(CHECK, CheckStatus.FAILED, message, "\n".join(lines))

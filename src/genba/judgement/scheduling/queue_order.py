@@ -1,4 +1,4 @@
-"""Who is next in a merge queue. Nobody waits for ever: a few turns that pass an entry by raise its priority by one."""
+"""The order of a merge queue. No entry starves: a few passes without it raise its priority by one."""
 
 from collections.abc import Collection, Sequence
 from typing import TypeVar

@@ -35,7 +35,7 @@ def ancestors(field: FleetSnapshot, task: Task) -> list[Task]:
 
 
 def held_by(field: FleetSnapshot, task: Task) -> int | None:
-    """The task that somebody holds: this one, or one above it."""
+    """The paused task: this one, or one above it."""
     if not field.held:
         return None
     return next((one.number for one in ancestors(field, task) if one.number in field.held), None)
@@ -136,7 +136,7 @@ class SchedulerView:
         return frozenset(executor.id for executor in self.field.executors if executor.status == "live")
 
     def is_mine(self, session: FleetSession) -> bool:
-        """Whether this executor goes on with a session: it is its own, or that of nobody who lives."""
+        """Whether this executor goes on with a session: it is its own, or its executor is not alive."""
         return session.executor in ("", self.me.executor) or session.executor not in self._live_executors
 
     # ── what is known of a task ──────────────────────────────────────────────────────────────────────────────────────
@@ -245,7 +245,7 @@ class SchedulerView:
         return {pause.provider: pause for pause in self.field.pauses if is_before(self.now, pause.until)}
 
     def fits_filter(self, task: Task, agent: str) -> str:
-        """Why this executor was told to leave a task alone; empty when it was not."""
+        """Why the filter of this executor excludes a task; empty when it does not."""
         if self.me.only_agent and agent != self.me.only_agent:
             return f"{agent} would do it, and only {self.me.only_agent} works here"
         if self.me.only_label and not any(self.me.only_label in one.labels for one in self.line(task)):

@@ -21,7 +21,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     setting: str
     """What would raise it."""
     until: str = ""
-    """When it begins anew by itself."""
+    """When it resets by itself."""
 
     @property
     def left(self) -> float:
@@ -78,7 +78,7 @@ def reached(field: FleetSnapshot, settings: FleetSettings, task: Task, agent: st
 
 
 def task_budget_used_up(field: FleetSnapshot, settings: FleetSettings, task: Task) -> bool:
-    """Whether the budget of a task is used up, whoever works on it."""
+    """Whether the budget of a task is used up."""
     found = _of_task(field, settings.budget, task)
     return found is not None and found.reached
 

@@ -1,4 +1,4 @@
-"""What becomes of a task that is ready: who begins what with it, or why nobody does."""
+"""The action for a ready task: which session starts on it, or why none does."""
 
 import msgspec
 

@@ -120,7 +120,7 @@ def _after_budget(at: SchedulerView, task: Task, session: FleetSession) -> Sched
 
 def _after_suspending(at: SchedulerView, task: Task, session: FleetSession) -> SchedulerAction:
     if at.asked(task.number, EscalationKind.STOPPED) is not None:
-        return _wait(task, WaitReason.PERSON, f"somebody stopped it  genba approve {task.number}")
+        return _wait(task, WaitReason.PERSON, f"a person stopped it  genba approve {task.number}")
     entry = at.entry(session.run)
     if entry is not None and entry.status is EntryStatus.MERGED and entry.commit == session.verified:
         return _closed_later(at, task, session, entry)
@@ -139,7 +139,7 @@ def _after_parts(at: SchedulerView, task: Task, session: FleetSession) -> Schedu
 
 
 def _proposed(at: SchedulerView, task: Task, session: FleetSession) -> SchedulerAction:
-    """People and checks judge it there. What they say goes to its author; its end is told by the forge."""
+    """People and checks judge it there. What they say goes to its author; the forge decides its end."""
     found, gap = at.field.proposals.get(task.number), at.field.findings.get(task.number)
     if task.status is TaskStatus.REVIEW and gap is None:
         standing = (
@@ -160,7 +160,7 @@ def _proposed(at: SchedulerView, task: Task, session: FleetSession) -> Scheduler
 
 
 def _back_from_forge(at: SchedulerView, task: Task, session: FleetSession, gap: Feedback) -> SchedulerAction:
-    """Reviewers may want changes as often as they like. What fails is tried a few times, then somebody is asked."""
+    """Reviewers may want changes as often as they like. What fails is tried a few times, then a person is asked."""
     cause = _CAUSES.get(gap.check, Cause.FINDINGS)
     reason = gap.detail.partition("\n")[0].partition(". ")[0]
     if cause is not Cause.FINDINGS and session.rounds >= at.settings.merge.rounds:
@@ -223,7 +223,7 @@ def _landed(at: SchedulerView, task: Task, session: FleetSession, entry: MergeEn
 
 
 def _closed_later(at: SchedulerView, task: Task, session: FleetSession, entry: MergeEntry) -> SchedulerAction:
-    """The machine had no room for the closure. That is nobody's failure: it is tried until there is some."""
+    """The machine had no room for the closure. That is no failed attempt: it is tried until there is some."""
     again = later(session.heartbeat_at, at.settings.attempts.backoff_seconds)
     if not is_backing_off(at.now, session.heartbeat_at, again):
         return _close(session, entry)
@@ -264,7 +264,7 @@ def _into_queue(at: SchedulerView, task: Task, session: FleetSession) -> Schedul
         return _changes(at, task, session, found)
     if found.status == "open" and found.reviewer_type == "ai":
         if at.asked(task.number, EscalationKind.REVIEW) is not None:
-            return _wait(task, WaitReason.PERSON, f"somebody must approve it  genba approve {task.number}")
+            return _wait(task, WaitReason.PERSON, f"a person must approve it  genba approve {task.number}")
         return _wait(task, WaitReason.REVIEW, f"#{found.task} reviews it")
     language = at.settings.workflow.language
     why = say(language, "ask_review", commit=session.verified[:7])
@@ -295,7 +295,7 @@ def after_single_session(at: SchedulerView, task: Task, session: FleetSession) -
 def _person_reviews(at: SchedulerView, task: Task, session: FleetSession, why: str, last: Review) -> SchedulerAction:
     asked = at.asked(task.number, EscalationKind.REVIEW)
     if asked is not None and asked.commit in ("", session.verified):
-        return _wait(task, WaitReason.PERSON, f"somebody must approve it  genba approve {task.number}")
+        return _wait(task, WaitReason.PERSON, f"a person must approve it  genba approve {task.number}")
     return escalations.review(at, task, session, session.verified, why, last)
 
 
@@ -319,7 +319,7 @@ def _changes(at: SchedulerView, task: Task, session: FleetSession, found: Review
     rounds = at.settings.review.rounds
     findings = found.findings
     wanted = sum(one.status == "changes" for one in at.reviews(task.number))
-    unchanged = session.reviews >= wanted  # it was told of every verdict, and came back with the same commit
+    unchanged = session.reviews >= wanted  # it received every verdict, and came back with the same commit
     if session.reviews >= rounds or unchanged:
         result = at.decided(task.number, EscalationKind.REVIEW, round=session.reviews)
         if result is None or result.status != "rejected" or result.commit not in ("", session.verified):

@@ -1,6 +1,6 @@
 """Places for what needs other things: what is needed stands on the left of what needs it.
 
-Pure and deterministic: the same graph is drawn alike, whoever draws it. Circles are allowed. Nothing here is more than
+Pure and deterministic: the same graph has the same layout. Circles are allowed. Nothing here is more than
 a few walks over the edges.
 """
 

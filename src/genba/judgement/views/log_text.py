@@ -27,7 +27,7 @@ def log_line(event: Event, at: int) -> LogLine | None:
 
 
 def sentence(event: Event) -> str:  # noqa: PLR0912  (one line for each kind of event)
-    """What happened, in words; an empty string where nobody misses it."""
+    """What happened, in words; empty for events that a log leaves out."""
     match event:
         case events.AgentOutput(text=text):
             return text or " "

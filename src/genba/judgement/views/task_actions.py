@@ -24,7 +24,7 @@ class TaskFacts(msgspec.Struct, frozen=True, kw_only=True):
     ready: bool = False
     """Nothing is in the way of its beginning."""
     alive: bool = False
-    """Somebody works on it right now."""
+    """A session runs."""
     waiting: bool = False
     """A session of it holds no worker, and goes on by itself when it can."""
     held: bool = False
@@ -59,7 +59,7 @@ def task_actions(task: Task, known: TaskFacts) -> tuple[TaskAction, ...]:
 
 
 def _can_run(task: Task, known: TaskFacts) -> bool:
-    """Nobody works on it, nobody is going to by themselves, and nothing is in its way."""
+    """No session runs or will start by itself, and nothing blocks it."""
     if known.alive or known.waiting or known.asked or task.in_plan or task.review_of is not None:
         return False
     return task.status is TaskStatus.IN_PROGRESS or (task.status is TaskStatus.OPEN and known.ready)

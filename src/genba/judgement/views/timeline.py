@@ -41,7 +41,7 @@ def _of_parts(span: SpanFacts, marks: Sequence[SegmentMark], since: str, absent:
     begun: SegmentMark | None = None
     for mark in marks:
         if mark.began:
-            if begun is not None:  # it went on elsewhere, and nobody could write down how this one ended
+            if begun is not None:  # it went on elsewhere, and the end of this one was not recorded
                 found.append(_stretch(span, begun.executor, begun.part, begun.at, mark.at, "suspended"))
             begun = mark
         elif begun is not None:

@@ -1,7 +1,7 @@
-"""Handover notes: what the attempts before have left for the next one, and for whoever decides.
+"""Handover notes: what earlier attempts have left for the next one, and for the person who decides.
 
-The words of Genba and the words of others are told apart by their first character: what an agent, a goal or a person
-said stands behind `>`, line by line, cut to a length. So nothing that was said can pose as an instruction of ours.
+Text of Genba and text of others differ in the first character: what an agent, a goal or a person
+wrote stands behind `>`, line by line, cut to a length. So no foreign text can pose as an instruction of Genba.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ def handover(
     notes: Sequence[str] = (),
     language: str = "en",
 ) -> str:
-    """What was tried, by whom, how it ended, what failed, where the work is, and what people said.
+    """What was tried, by whom, how it ended, what failed, where the work is, and what people wrote.
 
     Before the first try, and before the first answer, there is nothing to hand over: an empty text.
     """
@@ -58,7 +58,7 @@ def answer_gap(question: str, answer: str) -> Feedback:
 
 
 def quoted(text: str, most: int = _QUOTED, lines: int = _QUOTED_LINES) -> list[str]:
-    """Somebody's words, each line behind `>`: no line of them can stand alone."""
+    """Foreign text, each line behind `>`."""
     messages = [_clean(line) for line in text[: most + 1].splitlines()]
     messages = [line for line in messages if line]
     more = len(text) > most or len(messages) > lines

@@ -1,6 +1,6 @@
 """What an instance reads: the instruction of an action, and the prompt that it is started with.
 
-The words of Genba and the words of others are told apart by their first character: what somebody else wrote stands
+Text of Genba and text of others differ in the first character: foreign text stands
 behind `>`, on lines of its own, or in quotes on one line. A text is filled in one pass, so that nothing in a title, a
 body or an output is ever read as a placeholder, as the end of a block, or as a rule.
 """
@@ -59,7 +59,7 @@ def control_prompt(
     values = {
         "agent_id": _quoted(agent_id),
         "project_id": _quoted(project_id),
-        "passkey": words.TOLD_APART if has_passkey_in_prompt else words.CARRIED,
+        "passkey": words.SEPARATELY if has_passkey_in_prompt else words.CARRIED,
     }
     control = PLACEHOLDER.sub(lambda found: values[found.group(1)], words.CONTROL)
     system = system_prompt.strip()

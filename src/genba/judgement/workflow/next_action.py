@@ -2,21 +2,21 @@
 
 The laws, in the order in which they are asked:
 
-1. Whoever must stop, stops: its connection or its task has ended, somebody paused it, its budget is spent.
-2. Nobody works on a task that it has not fetched.
+1. An instance that must stop, stops: its connection or task has ended, it is paused, its budget is used up.
+2. No instance works on a task that it has not fetched.
 3. What is verified, and was not judged red since, is completed.
 4. Subtasks that have not ended come first. A red verdict on the task itself counts once they have: until then they are
    the way to it. A red verdict on the subtask in progress counts at once.
 5. A worker goes on with the subtask in progress, else it starts the first whose dependencies are done. When none is
    left that can ever begin, it says so to a person.
-6. A manager handles what is blocked, then what can never begin, then gives away everything that nobody has, and only
-   then waits. It is told to wait only while somebody else is at work, or is asked.
+6. A manager handles what is blocked, then what can never begin, then assigns everything without an assignee, and only
+   then waits. It waits only while another session works, or a person is asked.
 7. When every subtask was cancelled there is no plan, and a new one is made while the cap on subtasks leaves room for
    one: cancelled subtasks count. Without room a worker does the task itself, and a manager asks a person.
-8. Who asks again and again while nothing changes is warned, and then told to stop. Waiting is no loop: an instance that
+8. An instance that asks repeatedly while nothing changes is warned, then stopped. Waiting is no loop: an instance that
    Genba started is stopped instead, and one that came by itself may wait as long as it likes.
 
-Everything is decided on the snapshot alone, so whoever asks twice is answered twice the same.
+Everything is decided on the snapshot alone, so the same question has the same answer.
 """
 
 from collections.abc import Iterator

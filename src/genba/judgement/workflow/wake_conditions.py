@@ -1,4 +1,4 @@
-"""Waking a manager that was stopped: only for what it would not be told to wait for."""
+"""Wake a stopped manager, but only when its next action would not be to wait."""
 
 from genba.domain.sessions.loop_state import Feedback
 from genba.domain.tasks.task import Task
@@ -6,7 +6,7 @@ from genba.domain.workflow.actions import ActionKind, Hierarchy, Phase, Snapshot
 from genba.judgement.scheduling.scheduler_view import SchedulerView
 from genba.judgement.workflow.next_action import decide
 
-_TOLD = {
+_REASONS = {
     ActionKind.HANDLE_BLOCKED: "a part of its task cannot go on",
     ActionKind.DELEGATE: "a subtask has no agent",
     ActionKind.REPORT_COMPLETION: "the parts of its task have ended",
@@ -16,13 +16,13 @@ PARTS = "its parts"
 
 
 def wake_reason(at: SchedulerView, task: Task, agent: str) -> str:
-    """Why the manager of a task is needed; empty while it would only be told to wait."""
+    """Why the manager of a task is needed; empty while it would only wait."""
     action = decide(snapshot_of(at, task, agent)).action
-    return "" if action is ActionKind.WAIT else _TOLD.get(action, "something happened to a part of its task")
+    return "" if action is ActionKind.WAIT else _REASONS.get(action, "something happened to a part of its task")
 
 
 def wake_feedback(why: str) -> Feedback:
-    """What its next prompt must know. With it, its iterations and its time begin anew."""
+    """What its next prompt must know. With it, its iterations and its time start over."""
     return Feedback(check=PARTS, detail=why, output="", claim="", attempt=1, max_attempts=1)
 
 
