@@ -5,10 +5,10 @@ import time
 from pathlib import Path
 
 from genba.connections.git.repository.layout import RepositoryLayout, is_folder
-from genba.connections.git.worktrees.housekeeping import Candidate, GitHousekeeping
+from genba.connections.git.worktrees.housekeeping import GitHousekeeping
 from genba.connections.git.worktrees.worktrees import GitWorkingTrees
 from genba.domain.sessions.workspaces import Workspace
-from genba.domain.tasks.housekeeping import SessionLeftovers
+from genba.domain.tasks.housekeeping import Candidate, SessionLeftovers
 from tests.git.conftest import Floor, request
 from tests.project import Project
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from genba.application.workflow.server import WorkflowServer
 from genba.definitions.project.work_sections import FleetSettings, WorkflowSettings
 from genba.domain.workflow.actions import Tool
 from genba.entrypoints.mcp.http import serve_port, serve_socket
-from genba.wiring.workflow.server import WorkflowServer
 from tests.mcp.door import LEGACY, MODERN, open_house, raw, request, routed
 
 VERSIONS = (MODERN, LEGACY, "2025-03-26", "", "1999-01-01", "x" * 200)

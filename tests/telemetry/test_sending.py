@@ -21,7 +21,7 @@ LEFT_OUT = (
     "opentelemetry.sdk",
     "opentelemetry.exporter",
     "genba.connections.telemetry",
-    "genba.wiring.project.telemetry",
+    "genba.connections.telemetry.process",
 )
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import TYPE_CHECKING, Protocol
 
-from genba.domain.ports import Clock, History, RemoteChanges, RemoteIssues, ResultStore, WorkingTrees
+from genba.domain.ports import Channel, Clock, History, RemoteChanges, RemoteIssues, ResultStore, WorkingTrees
 
 if TYPE_CHECKING:
     from genba.domain.events import Event
     from genba.domain.facilitation import Scanned, ScanPosition, SeenCommit
+    from genba.domain.tasks.housekeeping import Candidate, SessionLeftovers
     from genba.domain.tracker.remote import TrackerAccess
     from genba.domain.views.session import JournalLines, SessionFacts
     from genba.domain.views.task import CommitLine, FileDiff, FileLine
@@ -175,6 +177,10 @@ class Files(Protocol):
 
     def put(self, path: Path, content: bytes, *, mode: int = 0o666) -> None: ...
 
+    def size(self, path: Path) -> int:
+        """The bytes of a file or a folder; links are not followed."""
+        ...
+
 
 class Journals(Protocol):
     """The journals of sessions."""
@@ -195,7 +201,7 @@ class Journals(Protocol):
 
 
 class JournalPages(Protocol):
-    """Bounded pieces of a journal, and its summary."""
+    """Bounded candidates of a journal, and its summary."""
 
     def last_lines(self, path: Path, before: int | None = None, lines: int = ...) -> JournalLines: ...
 
@@ -218,6 +224,54 @@ class Environments(Protocol):
     def passed_on(self, environment: Mapping[str, str], *project: Path) -> dict[str, str]: ...
 
     def without_own_tools(self, environment: Mapping[str, str], *project: Path) -> dict[str, str]: ...
+
+
+class NotificationChannels(Protocol):
+    """The channels by which this process can notify a person."""
+
+    def desktop_problem(self, environment: Mapping[str, str]) -> str:
+        """Why there is no desktop to show a notification; empty where there is one."""
+        ...
+
+    def webhook_problem(self, url: str, plain_http: bool) -> str:
+        """Why an address cannot be used; empty where it can."""
+        ...
+
+    def host_of(self, url: str) -> str: ...
+
+    def desktop(self) -> Channel: ...
+
+    def webhook(self, url: str, secret: str, timeout_seconds: float) -> Channel: ...
+
+
+class SharedSessions(Protocol):
+    """What a remote has of the sessions of this repository."""
+
+    async def listed(self, *refs: str) -> dict[str, str]: ...
+
+    async def forget(self, run: str, branch: str) -> bool:
+        """Delete what the remote has of a session, if other refs there have all of its commits."""
+        ...
+
+
+class Housekeeping(Protocol):
+    """Finds and clears away what ended work left in the repository."""
+
+    def alone(self) -> AbstractAsyncContextManager[None]:
+        """No other process clears away meanwhile; in the end what was discarded before is deleted."""
+        ...
+
+    async def find(self, runs: Mapping[str, SessionLeftovers], before: float, rescued: bool) -> Sequence[Candidate]: ...
+
+    async def discard(self, name: str, *paths: Path) -> str:
+        """Move paths out of the way, in this order, and have them deleted in the background."""
+        ...
+
+    def has_agent(self, folder: Path) -> bool:
+        """True while an agent of the session with this folder runs."""
+        ...
+
+    def shared(self, remote: str) -> SharedSessions: ...
 
 
 class GitHubAccess(Protocol):

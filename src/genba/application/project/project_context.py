@@ -22,10 +22,12 @@ if TYPE_CHECKING:
         Files,
         GitHubAccess,
         GoalResults,
+        Housekeeping,
         JournalPages,
         Journals,
         Layout,
         Locations,
+        NotificationChannels,
         RepositoryAccess,
     )
     from genba.application.tracker.github import GitHubOffice
@@ -63,6 +65,8 @@ class ProjectPorts(msgspec.Struct, frozen=True, kw_only=True):
     """Verifies in the sandbox of whoever made the work; the processes that it starts carry the mark."""
     results: Callable[[], GoalResults]
     github: Callable[[GitHubSettings], GitHubAccess]
+    channels: NotificationChannels
+    housekeeping: Callable[[], Housekeeping]
 
 
 class ProjectContext:

@@ -1,5 +1,8 @@
 """What ended tasks leave behind, and what becomes of it."""
 
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
 import msgspec
 
 
@@ -29,3 +32,12 @@ class Collected(msgspec.Struct, frozen=True, kw_only=True):
     size: int = 0
     kept: bool = False
     """It stays, for the reason that is given."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One thing that ended work left, and how it is cleared away."""
+
+    found: Collected
+    act: Callable[[], Awaitable[str]] | None = None
+    """Clears it away; returns why it stays after all. None where it stays."""

@@ -36,11 +36,12 @@ def _version() -> int:
 
 def _send_telemetry() -> None:
     """What was measured is sent before the process ends. Where nothing was, nothing of it is loaded."""
-    telemetry = sys.modules.get("genba.wiring.project.telemetry")
-    if telemetry is None:
+    if "genba.wiring" not in sys.modules:
         return
+    from genba.wiring.telemetry import close_telemetry  # noqa: PLC0415  (most commands load no connection)
+
     try:
-        result = telemetry.close()
+        result = close_telemetry()
         if result:
             sys.stderr.write(f"warning: {result}\n")
     except (KeyboardInterrupt, OSError, ValueError):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,9 +31,10 @@ if TYPE_CHECKING:
     from genba.connections.journal.pages import JournalPieces
     from genba.definitions.agent.definition import AgentDefinition
     from genba.definitions.project.tracker_section import GitHubSettings
-    from genba.domain.ports import Processes
+    from genba.domain.ports import Channel, Processes
     from genba.domain.sessions.agent_adapter import BaseAdapter
     from genba.domain.views.workers import MemoryUse
+    from genba.wiring.project.housekeeping import RepositoryHousekeeping
 
 _OWN_TOKEN = "an agent that needs a token gets one of its own: export AGENT_TOKEN=…, and name AGENT_TOKEN here"  # noqa: S105  (a hint)
 
@@ -100,6 +103,50 @@ class OwnFiles:
 
     def put(self, path: Path, content: bytes, *, mode: int = 0o666) -> None:
         put(path, content, mode=mode)
+
+    def size(self, path: Path) -> int:
+        from genba.connections.git.worktrees.housekeeping import folder_size  # noqa: PLC0415  (only for gc)
+
+        return folder_size(path)
+
+
+class NotificationChannels:
+    """The desktop that this process was started on, and webhooks. Each is loaded where the settings name it."""
+
+    def __init__(self, processes: Processes, folder: Path) -> None:
+        self.processes = processes
+        self.folder = folder
+
+    def desktop_problem(self, environment: Mapping[str, str]) -> str:
+        from genba.connections.notifications.desktop import desktop_problem  # noqa: PLC0415  (see above)
+
+        return desktop_problem(environment, sys.platform)
+
+    def webhook_problem(self, url: str, plain_http: bool) -> str:
+        from genba.connections.notifications.webhook import url_problem  # noqa: PLC0415  (see above)
+
+        return url_problem(url, plain_http)
+
+    def host_of(self, url: str) -> str:
+        from genba.connections.notifications.webhook import host_of  # noqa: PLC0415  (see above)
+
+        return host_of(url)
+
+    def desktop(self) -> Channel:
+        from genba.connections.notifications.desktop import DesktopChannel  # noqa: PLC0415  (see above)
+
+        return DesktopChannel(self.processes, os.environ, sys.platform, str(self.folder))
+
+    def webhook(self, url: str, secret: str, timeout_seconds: float) -> Channel:
+        from genba.connections.notifications.webhook import WebhookChannel  # noqa: PLC0415  (see above)
+
+        return WebhookChannel(url, secret, timeout_seconds=timeout_seconds)
+
+
+def housekeeping(layout: RepositoryLayout) -> RepositoryHousekeeping:
+    from genba.wiring.project.housekeeping import RepositoryHousekeeping  # noqa: PLC0415  (only for gc)
+
+    return RepositoryHousekeeping(layout)
 
 
 def goal_results(layout: RepositoryLayout) -> FileResults:

@@ -168,7 +168,7 @@ def _notices(context: ProjectContext | None) -> tuple[Finding, ...]:
     """Whether people can be told what waits for them. Runs go on where they cannot."""
     if context is None:
         return ()
-    from genba.wiring.project.notifications import channel_checks  # noqa: PLC0415  (one look among many)
+    from genba.application.project.notifications import channel_checks  # noqa: PLC0415  (one look among many)
 
     return tuple(
         _missing("project", f"notices by {check.name}", check.problem, check.hint)
@@ -182,7 +182,7 @@ def _telemetry(context: ProjectContext | None) -> tuple[Finding, ...]:
     """Where telemetry goes, in a project that wants it."""
     if context is None or not context.project.file.telemetry.enabled:
         return ()
-    from genba.wiring.project.telemetry import check  # noqa: PLC0415  (off by default)
+    from genba.connections.telemetry.process import check  # noqa: PLC0415  (off by default)
 
     where, problem, hint = check(os.environ)
     if problem:

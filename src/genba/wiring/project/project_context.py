@@ -24,11 +24,13 @@ from genba.domain.ports import Forge, Sandbox, Tracker
 from genba.domain.redaction import Redactor
 from genba.domain.sessions.sandbox import SandboxKind
 from genba.wiring.project.connections import (
+    NotificationChannels,
     OwnFiles,
     RepositoryLocations,
     RepositoryReaders,
     connect_github,
     goal_results,
+    housekeeping,
     journal_pages,
     load_adapter,
     memory_in_use,
@@ -59,6 +61,8 @@ class ProjectContext(application.ProjectContext):
             journals=JournalFiles(),
             pages=journal_pages,
             memory=memory_in_use,
+            channels=NotificationChannels(processes, layout.top),
+            housekeeping=partial(housekeeping, layout),
             environments=environment,
             load_adapter=partial(load_adapter, layout),
             verifier=self._verifier,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from genba.application.project.notifications import notices_sent
 from genba.application.project.settings_file import SettingsFile
 from genba.application.sessions.agent_pool import ProjectAgentPool
 from genba.application.sessions.host import host_name
@@ -45,20 +46,18 @@ from genba.judgement.scheduling.actions import WorkerContext
 from genba.judgement.scheduling.plans import plan_check
 from genba.judgement.scheduling.spending import reached
 from genba.judgement.verification.reviews import verdict_check
-from genba.wiring.project.notifications import notices_sent
-from genba.wiring.project.telemetry import heard_by_fleet
 from genba.wiring.sessions.live_segments import LiveSegments, sharing_of
 from genba.wiring.sessions.session_factory import execute_closing
 from genba.wiring.sessions.supervisor import fork_server_of
 from genba.wiring.verification.verifier import sweep_checkouts
 
 if TYPE_CHECKING:
+    from genba.application.workflow.server import Door, WorkflowServer
     from genba.coordination.facilitator.facilitator import Scope
     from genba.definitions.project.work_sections import FleetSettings
     from genba.domain.ports import Steps
     from genba.domain.sessions.evidence import CheckResult
     from genba.wiring.project.project_context import ProjectContext
-    from genba.wiring.workflow.server import Door, WorkflowServer
 
 Listener = Callable[[FleetEvent], None]
 EXECUTOR_VARIABLE = "GENBA_EXECUTOR"
@@ -122,7 +121,10 @@ class Fleet:
         slots = workers or settings.work.workers
         watch = Watch(looking, "", slots, context.project.name or context.layout.main.name, listener)
         fleet = cls(context, board, watch, on_board)
-        watch.listener = heard_by_fleet(context, listener, fleet.picture)
+        if context.project.file.telemetry.enabled:
+            from genba.connections.telemetry.process import with_fleet_telemetry  # noqa: PLC0415  (off by default)
+
+            watch.listener = with_fleet_telemetry(context.project.source, listener, fleet.picture)
         loading = asyncio.create_task(
             asyncio.to_thread(fleet.fork_server.open)
         )  # on another core, while the engine loads

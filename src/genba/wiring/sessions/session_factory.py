@@ -52,6 +52,7 @@ from genba.wiring.sessions.agent_checks import LazyChecks, looks_at_files, valid
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from genba.application.facilitator.facilitator_agent import FieldAnswers
     from genba.application.sessions.reviews import ReviewSession
     from genba.application.tracker.github import GitHubOffice
     from genba.definitions.agent.definition import AgentDefinition
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
     from genba.domain.sessions.agent_adapter import BaseAdapter
     from genba.execution.delivery.task_updates import TaskContext
     from genba.execution.verification.session_verification import VerificationContext
-    from genba.wiring.facilitator.facilitator_agent import FieldAnswers
     from genba.wiring.project.project_context import ProjectContext
 
 
@@ -148,9 +148,10 @@ class SessionBase:
         path = journal_path(context, definition, plan.run)
         self.redactor = Redactor(os.environ)
         if context.project.file.telemetry.enabled:
-            from genba.wiring.project.telemetry import listening  # noqa: PLC0415  (off by default)
+            from genba.connections.telemetry.process import session_listener  # noqa: PLC0415  (off by default)
 
-            listeners = (*listeners, listening(context, plan.run))
+            content = context.project.file.telemetry.content
+            listeners = (*listeners, session_listener(plan.run, content, context.project.source))
         self.journal = JsonlJournal(
             path,
             plan.run,
@@ -403,9 +404,16 @@ def _with_answers(
     declared = (plan.definition.adapter_type, *plan.definition.capabilities)
     if "facilitator" not in declared and "facilitate-action" not in declared:
         return adapter, None
-    from genba.wiring.facilitator.facilitator_agent import answered_by_code  # noqa: PLC0415  (only a facilitator needs it)
+    from genba.application.facilitator.facilitator_agent import ACTION, FieldAnswers  # noqa: PLC0415  (only for a facilitator)
+    from genba.connections.agents.facilitator import FieldAdapter, PhrasingAdapter  # noqa: PLC0415  (see above)
 
-    return answered_by_code(context, plan, adapter)
+    if isinstance(adapter, FieldAdapter):
+        answers = FieldAnswers(context, plan)
+        return FieldAdapter(adapter.settings, adapter.folder, answers), answers
+    if ACTION in plan.definition.capabilities:
+        answers = FieldAnswers(context, plan)
+        return PhrasingAdapter(adapter, answers), answers
+    return adapter, None
 
 
 def _sandbox(

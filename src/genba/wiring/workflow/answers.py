@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from genba.application.sessions.branches import base_branch_of, branch_of
 from genba.application.workflow.live_work_verifier import FindPart, Landing, LiveWorkVerifier
+from genba.application.workflow.server import Door, WorkflowServer, socket_path
 from genba.application.workflow.service import agents_here, task_types
 from genba.blackboard.workflow.workflow_board import WorkflowBoard
 from genba.coordination.workflow.runs import RunWorkflow
@@ -14,7 +15,6 @@ from genba.coordination.workflow.service import WorkflowService
 from genba.domain.errors import NotFoundError
 from genba.domain.fleet.records import Purpose
 from genba.wiring.sessions.live_segments import Answering
-from genba.wiring.workflow.server import Door, WorkflowServer, socket_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable

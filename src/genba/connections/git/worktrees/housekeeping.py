@@ -7,7 +7,6 @@ the moment of the deletion. Nothing goes that Genba did not make, and nothing th
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -23,7 +22,7 @@ from genba.connections.git.worktrees.removal import remove
 from genba.connections.git.worktrees.trash import delete_later, throw_away
 from genba.domain.sessions.branch_naming import OWN_BRANCHES
 from genba.domain.sessions.workspaces import Workspace
-from genba.domain.tasks.housekeeping import Collected, SessionLeftovers
+from genba.domain.tasks.housekeeping import Candidate, Collected, SessionLeftovers
 
 Act = Callable[[], Awaitable[str]]
 """Clears a thing away; says why it stays after all."""
@@ -36,14 +35,6 @@ _TO_KEEP = ("heads", "landed", "rescue", "private", "sessions")
 """Where several refs have a commit that nothing else has, the first of these keeps it."""
 _LISTED = ("heads", "rescue", "private")
 """Kinds of refs that are listed when they stay: a person may want to know what is in them."""
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """One thing, and how it is cleared away; None where it stays."""
-
-    found: Collected
-    act: Act | None = None
 
 
 class Ref(msgspec.Struct, frozen=True):

@@ -25,7 +25,7 @@ def gc(dry_run: bool, keep_days: int | None, rescued: bool, as_json: bool) -> No
 
     Every commit stays reachable.
     """
-    from genba.wiring.project.garbage_collection import collect  # noqa: PLC0415  (only this command needs it)
+    from genba.application.project.garbage_collection import collect  # noqa: PLC0415  (only this command needs it)
 
     context = project_here()
     people_only(context, "clear anything away")

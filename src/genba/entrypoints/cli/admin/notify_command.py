@@ -4,6 +4,13 @@ import secrets
 
 import click
 
+from genba.application.project.notifications import (
+    ChannelCheck,
+    channel_checks,
+    newest_notices,
+    notifier_of,
+    retry_notices,
+)
 from genba.application.verification.decisions import people_only
 from genba.domain.errors import StateConflictError
 from genba.domain.fleet.notifications import Notification, NotificationEntry
@@ -13,13 +20,6 @@ from genba.entrypoints.cli.rendering.json_output import print_json
 from genba.entrypoints.cli.rendering.printable import in_one_line
 from genba.entrypoints.cli.rendering.tables import table
 from genba.wiring import ProjectContext
-from genba.wiring.project.notifications import (
-    ChannelCheck,
-    channel_checks,
-    newest_notices,
-    notifier_of,
-    retry_notices,
-)
 
 _SHOWN = 20
 

@@ -82,6 +82,7 @@ def serve(
 async def _serve(context: ProjectContext, asked: Asked) -> None:
     from genba.application.dashboard.keys import web_keys  # noqa: PLC0415
     from genba.application.dashboard.queries import DashboardQueries  # noqa: PLC0415
+    from genba.application.project.notifications import notices_sent  # noqa: PLC0415
     from genba.application.verification.decisions import Decisions  # noqa: PLC0415
     from genba.application.workflow.service import open_service  # noqa: PLC0415
     from genba.entrypoints.listeners import bound_port, serving  # noqa: PLC0415  (only a server needs these)
@@ -90,7 +91,6 @@ async def _serve(context: ProjectContext, asked: Asked) -> None:
     from genba.entrypoints.web.live import Hub  # noqa: PLC0415
     from genba.entrypoints.web.security import Passes  # noqa: PLC0415
     from genba.entrypoints.web.site import Site  # noqa: PLC0415
-    from genba.wiring.project.notifications import notices_sent  # noqa: PLC0415
 
     keys = web_keys(context.layout.own, os.environ, context.ports.files, fresh=asked.new_token)
     with contextlib.closing(bound_port(asked.host, asked.port, "genba serve --port=0")) as listening:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -14,11 +13,11 @@ import msgspec
 from genba.domain.errors import GenbaError
 
 if TYPE_CHECKING:
+    from genba.application.project.project_context import ProjectContext
     from genba.coordination.scheduler.notifications import Notifier
     from genba.definitions.project.notify_section import NotifySettings, WebhookSettings
     from genba.domain.fleet.notifications import NotificationEntry
     from genba.domain.ports import Channel
-    from genba.wiring.project.project_context import ProjectContext
 
 
 class ChannelCheck(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,11 +36,9 @@ def channel_checks(context: ProjectContext, environment: Mapping[str, str] = os.
     settings = context.project.fleet.notify
     found = []
     if settings.webhook is not None:
-        found.append(_webhook_check(settings.webhook, environment))
+        found.append(_webhook_check(context, settings.webhook, environment))
     if settings.desktop:
-        from genba.connections.notifications.desktop import desktop_problem  # noqa: PLC0415  (only with notices)
-
-        problem = desktop_problem(environment, sys.platform)
+        problem = context.ports.channels.desktop_problem(environment)
         hint = "apt-get install libnotify-bin" if problem.endswith("not installed") else ""
         found.append(ChannelCheck(name="desktop", detail="shown here", problem=problem, hint=hint))
     return tuple(found)
@@ -112,25 +109,19 @@ def retry_notices(context: ProjectContext) -> int:
 def _channels(context: ProjectContext, settings: NotifySettings, usable: set[str]) -> dict[str, Channel]:
     channels: dict[str, Channel] = {}
     if settings.webhook is not None and "webhook" in usable:
-        from genba.connections.notifications.webhook import WebhookChannel  # noqa: PLC0415  (only with a webhook)
-
         url, secret = _address(settings.webhook, os.environ), _secret(settings.webhook, os.environ)
-        channels["webhook"] = WebhookChannel(url, secret, timeout_seconds=settings.webhook.timeout_seconds)
+        channels["webhook"] = context.ports.channels.webhook(url, secret, settings.webhook.timeout_seconds)
     if "desktop" in usable:
-        from genba.connections.notifications.desktop import DesktopChannel  # noqa: PLC0415  (only with a desktop)
-
-        channels["desktop"] = DesktopChannel(context.processes, os.environ, sys.platform, str(context.layout.top))
+        channels["desktop"] = context.ports.channels.desktop()
     return channels
 
 
-def _webhook_check(webhook: WebhookSettings, environment: Mapping[str, str]) -> ChannelCheck:
-    from genba.connections.notifications.webhook import host_of, url_problem  # noqa: PLC0415  (only with a webhook)
-
+def _webhook_check(context: ProjectContext, webhook: WebhookSettings, environment: Mapping[str, str]) -> ChannelCheck:
     url = _address(webhook, environment)
     if not url:
         message = f"no address: {webhook.url_env} is not set"
         return ChannelCheck(name="webhook", problem=message, hint=f"export {webhook.url_env}=https://…")
-    problem = url_problem(url, webhook.plain_http)
+    problem = context.ports.channels.webhook_problem(url, webhook.plain_http)
     where = "notify.webhook.url" if webhook.url is not None else webhook.url_env
     if problem:
         return ChannelCheck(name="webhook", problem=f"{where}: {problem}", hint="use an address with https://")
@@ -138,7 +129,7 @@ def _webhook_check(webhook: WebhookSettings, environment: Mapping[str, str]) -> 
         message = f"no secret to sign with: {webhook.secret_env} is not set"
         return ChannelCheck(name="webhook", problem=message, hint=f"export {webhook.secret_env}=…")
     signed = f"signed with {webhook.secret_env}" if webhook.secret_env else "not signed"
-    return ChannelCheck(name="webhook", detail=f"{host_of(url)}, {signed}")
+    return ChannelCheck(name="webhook", detail=f"{context.ports.channels.host_of(url)}, {signed}")
 
 
 def _address(webhook: WebhookSettings, environment: Mapping[str, str]) -> str:

@@ -10,11 +10,10 @@ from genba.domain.errors import ConfigurationError, GenbaError
 from genba.domain.problems import Problem
 
 if TYPE_CHECKING:
-    from genba.connections.journal.jsonl import Listener
     from genba.connections.telemetry.runs import RunTelemetry
     from genba.connections.telemetry.sending import Telemetry
+    from genba.domain.events import Event
     from genba.domain.fleet.progress import FleetEvent, FleetView
-    from genba.wiring.project.project_context import ProjectContext
 
 _INSTALL = "pip install 'genba[telemetry]'"
 
@@ -30,26 +29,24 @@ class _Process:
 _HERE = _Process()
 
 
-def listening(context: ProjectContext, run: str) -> Listener:
-    """Who makes spans of the events of a run. Refused where the packages for it are not installed."""
-    telemetry = _opened(context)
+def session_listener(run: str, content: bool, source: str) -> Callable[[Event], None]:
+    """Makes spans of the events of a session. Raises ConfigurationError where the packages are not installed."""
+    telemetry = _opened(source)
     from genba.connections.telemetry.runs import RunTelemetry  # noqa: PLC0415  (off by default)
 
     left = _HERE.runs.pop(run, None)
     if left is not None:
         left.end()
     _HERE.runs = {known: other for known, other in _HERE.runs.items() if other.is_open}
-    _HERE.runs[run] = heard = RunTelemetry(telemetry, run, context.project.file.telemetry.content)
+    _HERE.runs[run] = heard = RunTelemetry(telemetry, run, content)
     return heard
 
 
-def heard_by_fleet(
-    context: ProjectContext, listener: Callable[[FleetEvent], None], picture: Callable[[], FleetView]
+def with_fleet_telemetry(
+    source: str, listener: Callable[[FleetEvent], None], picture: Callable[[], FleetView]
 ) -> Callable[[FleetEvent], None]:
-    """The same listener; where telemetry is on, one that hears it too."""
-    if not context.project.file.telemetry.enabled:
-        return listener
-    telemetry = _opened(context)
+    """A listener that measures events before it passes them on."""
+    telemetry = _opened(source)
     from genba.connections.telemetry.fleet import FleetTelemetry  # noqa: PLC0415  (off by default)
 
     measured = FleetTelemetry(telemetry, picture)
@@ -85,13 +82,13 @@ def check(environment: Mapping[str, str]) -> tuple[str, str, str]:
     return f"to {collector(environment)}", "", ""
 
 
-def _opened(context: ProjectContext) -> Telemetry:
+def _opened(source: str) -> Telemetry:
     if _HERE.telemetry is None:
         try:
             from genba.connections.telemetry.sending import open_telemetry  # noqa: PLC0415  (off by default)
         except ImportError as error:
             message = "the packages for it are not installed"
-            problem = Problem(context.project.source, "telemetry.enabled", message, _INSTALL)
+            problem = Problem(source, "telemetry.enabled", message, _INSTALL)
             raise ConfigurationError((problem,), hint=_INSTALL) from error
         _HERE.telemetry = open_telemetry(os.environ)
     return _HERE.telemetry

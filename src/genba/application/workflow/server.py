@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
-from genba.connections.git.repository.layout import RepositoryLayout
+from genba.application.ports import Layout
 from genba.coordination.workflow.service import WorkflowService
 from genba.domain.errors import UnrecoverableError
 
@@ -71,7 +71,7 @@ class WorkflowServer:
             await self._leaving.wait()
 
 
-def socket_path(layout: RepositoryLayout, executor: str) -> Path:
+def socket_path(layout: Layout, executor: str) -> Path:
     """Where an executor of this repository answers: the same place each time, in a folder of the user alone."""
     name = hashlib.sha256(f"{layout.common}\0{executor}".encode()).hexdigest()[:20]
     for base in (os.environ.get("XDG_RUNTIME_DIR", ""), tempfile.gettempdir(), "/tmp"):  # noqa: S108  (made private)

@@ -9,34 +9,19 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from genba.application.facilitator.facilitator import facilitator, fresh_copy, say, scope_of
-from genba.connections.agents.facilitator import FieldAdapter, PhrasingAdapter
 from genba.coordination.facilitator.facilitator import unready, unready_for
 from genba.domain.errors import UnrecoverableError, UsageError
 from genba.domain.facilitation import FieldReport, Freshness, IssueState
 
 if TYPE_CHECKING:
+    from genba.application.project.project_context import ProjectContext
     from genba.coordination.facilitator.facilitator import TriageResult
-    from genba.domain.sessions.agent_adapter import BaseAdapter
     from genba.execution.run_values import RunPlan
-    from genba.wiring.project.project_context import ProjectContext
 
 ACTION = "facilitate-action"
 """Agents that declare this get the facts of the field, whatever their name is."""
 STEPS = ("discover", "statuscheck", "blockercheck", "stalecheck", "facilitate", "report", "recheck", "complete")
 """The steps that code has an answer to. At any other step of such an agent, its own reply counts."""
-
-
-def answered_by_code(
-    context: ProjectContext, plan: RunPlan, adapter: BaseAdapter
-) -> tuple[BaseAdapter, FieldAnswers | None]:
-    """The adapter of a run, with what is seen of the field where the agent facilitates; and that, to be shown."""
-    if isinstance(adapter, FieldAdapter):
-        answers = FieldAnswers(context, plan)
-        return FieldAdapter(adapter.settings, adapter.folder, answers), answers
-    if ACTION in plan.definition.capabilities:
-        answers = FieldAnswers(context, plan)
-        return PhrasingAdapter(adapter, answers), answers
-    return adapter, None
 
 
 class FieldAnswers:

@@ -7,35 +7,29 @@ finds again; what was moved out of the way is deleted by the next run.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+import contextlib
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from genba.connections.detached.job_dir import questions
-from genba.connections.git.merging.session_sync import Sharing
-from genba.connections.git.repository.locks import held, is_held
-from genba.connections.git.worktrees.housekeeping import BRANCH, Candidate, GitHousekeeping, folder_size
-from genba.connections.git.worktrees.trash import delete_later, sweep, throw_away
-from genba.connections.journal.jsonl import SUFFIX, read_journal
 from genba.domain.decoding import reader
 from genba.domain.errors import GenbaError
 from genba.domain.events import Event, RunEnded, RunResumed, RunStarted
 from genba.domain.sessions.outcomes import Outcome
-from genba.domain.tasks.housekeeping import Collected, SessionLeftovers
+from genba.domain.tasks.housekeeping import Candidate, Collected, SessionLeftovers
 
 if TYPE_CHECKING:
-    from genba.connections.git.repository.layout import RepositoryLayout
+    from genba.application.ports import Housekeeping
+    from genba.application.project.project_context import ProjectContext
     from genba.domain.tasks.task import TaskStatus
-    from genba.wiring.project.project_context import ProjectContext
 
 __all__ = ["Collected", "collect"]
 
 _TAIL = 256 * 1024
-_PATIENCE_SECONDS = 600.0
 
 
 async def collect(
@@ -47,28 +41,18 @@ async def collect(
     """
     moment = now or datetime.now(UTC)
     before = moment - timedelta(days=keep_days)
-    async with _alone(context.layout, dry_run):
+    housekeeping = context.ports.housekeeping()
+    async with housekeeping.alone() if not dry_run else contextlib.nullcontext():
         runs = await asyncio.to_thread(_runs, context, before)
-        candidates = await GitHousekeeping(context.layout, runs, before.timestamp(), rescued).find()
+        candidates = await housekeeping.find(runs, before.timestamp(), rescued)
         done = [await _cleared(candidate, dry_run) for candidate in candidates]
-        staying = {found.name for found in done if found.kept and found.kind == BRANCH}
-        files = await asyncio.to_thread(lambda: list(_files(context, runs, before, staying)))
+        staying = {found.name for found in done if found.kept and found.kind == "branch"}
+        files = await asyncio.to_thread(lambda: list(_files(context, housekeeping, runs, before, staying)))
         done += [await _cleared(candidate, dry_run) for candidate in files]
         done += await asyncio.to_thread(_durable_runs, context, runs, before, dry_run)
         if not dry_run:
-            done += await _forgotten(context, runs)
-            await asyncio.to_thread(sweep, context.layout, context.layout.own)
+            done += await _forgotten(context, housekeeping, runs)
     return done
-
-
-@asynccontextmanager
-async def _alone(layout: RepositoryLayout, only_looks: bool) -> AsyncIterator[None]:
-    """One at a time: the second finds nothing left to do."""
-    if only_looks:
-        yield
-        return
-    async with held(layout.own / "locks" / "housekeeping", "genba gc", _PATIENCE_SECONDS):
-        yield
 
 
 async def _cleared(candidate: Candidate, dry_run: bool) -> Collected:
@@ -81,13 +65,15 @@ async def _cleared(candidate: Candidate, dry_run: bool) -> Collected:
     return msgspec.structs.replace(candidate.found, why=stays, kept=True) if stays else candidate.found
 
 
-async def _forgotten(context: ProjectContext, runs: dict[str, SessionLeftovers]) -> list[Collected]:
+async def _forgotten(
+    context: ProjectContext, housekeeping: Housekeeping, runs: dict[str, SessionLeftovers]
+) -> list[Collected]:
     """What the remote has of sessions that are over, as far as other refs there have it too."""
     remote = context.project.fleet.merge.remote
     over = [fact for fact in runs.values() if fact.over and fact.branch]
     if not remote or not over:
         return []
-    sharing, found = Sharing(context.layout, remote), []
+    sharing, found = housekeeping.shared(remote), []
     try:
         there = await sharing.listed()
         for fact in over:
@@ -142,19 +128,19 @@ def _runs(context: ProjectContext, before: datetime) -> dict[str, SessionLeftove
             )
     for folder in sorted((context.layout.own / "runs").glob("*")):
         if folder.name not in found:
-            found[folder.name] = _by_journal(context.layout, folder, tasks, before)
+            found[folder.name] = _by_journal(context, folder, tasks, before)
     return found
 
 
 def _by_journal(
-    layout: RepositoryLayout, folder: Path, tasks: dict[int, tuple[TaskStatus, str]], before: datetime
+    context: ProjectContext, folder: Path, tasks: dict[int, tuple[TaskStatus, str]], before: datetime
 ) -> SessionLeftovers:
     """A run that the blackboard does not know. It is over with its task; on no task, when it ended or its process."""
     fact = SessionLeftovers(run=folder.name, over=False, why="it never ended", recorded=False)
-    journal = _journal_of(folder)
+    journal = _journal_of(context, folder)
     if journal is None:
         return fact
-    started = next((event for event in read_journal(journal) if isinstance(event, RunStarted)), None)
+    started = next((event for event in context.ports.journals.read(journal) if isinstance(event, RunStarted)), None)
     last = _last_of(journal)
     if started is None or last is None or (started.issue is not None and not isinstance(last, RunEnded)):
         return fact
@@ -167,8 +153,7 @@ def _by_journal(
         return msgspec.structs.replace(fact, over=over, why=_of_task(started.issue, status, since))
     if started.issue is not None and not (isinstance(last, RunEnded) and last.outcome is Outcome.COMPLETED):
         return fact
-    lock = layout.branch_lock(fact.branch)
-    if not isinstance(last, RunEnded) and is_held(lock):
+    if not isinstance(last, RunEnded) and context.is_running(fact.branch):
         return msgspec.structs.replace(fact, why="it runs")
     over, result = _is_before(last.time, before), _end_of(last)
     completed = isinstance(last, RunEnded) and last.outcome is Outcome.COMPLETED
@@ -206,17 +191,21 @@ def _last_of(journal: Path) -> Event | None:
     return last
 
 
-def _journal_of(folder: Path) -> Path | None:
+def _journal_of(context: ProjectContext, folder: Path) -> Path | None:
     """The journal of a run, as far as it is there and Genba's."""
     try:
         path = Path((folder / "journal").read_text("utf-8"))
     except OSError:
         return None
-    return path if path.name == f"{folder.name}{SUFFIX}" and path.is_file() else None
+    return path if path.name == context.ports.journals.name(folder.name) and path.is_file() else None
 
 
 def _files(
-    context: ProjectContext, runs: dict[str, SessionLeftovers], before: datetime, staying: set[str]
+    context: ProjectContext,
+    housekeeping: Housekeeping,
+    runs: dict[str, SessionLeftovers],
+    before: datetime,
+    staying: set[str],
 ) -> Iterator[Candidate]:
     """Journals, the folders of runs, and the logs of goals."""
     layout = context.layout
@@ -224,23 +213,25 @@ def _files(
         fact = runs.get(folder.name)
         if fact is None or not fact.over or (fact.branch in staying and not fact.recorded):
             continue
-        journal = _journal_of(folder)
-        size = folder_size(folder) + (folder_size(journal) if journal is not None else 0)
+        journal = _journal_of(context, folder)
+        size = context.ports.files.size(folder) + (context.ports.files.size(journal) if journal is not None else 0)
         found = Collected(kind="run", name=folder.name, why=fact.why, size=size)
-        if any(question.is_held() for question in questions(folder)):
+        if housekeeping.has_agent(folder):
             yield Candidate(msgspec.structs.replace(found, why="an agent of it still runs", kept=True))
             continue
-        yield Candidate(found, _Throwing(layout, folder.name, *([journal] if journal is not None else []), folder))
+        yield Candidate(
+            found, partial(housekeeping.discard, folder.name, *([journal] if journal is not None else []), folder)
+        )
     logs = _old_logs(context, before)
     if logs:
         found = Collected(
             kind="goal logs",
             name=f"{len(logs)} files",
             why="no task that is open names them",
-            size=sum(folder_size(path) for path in logs),
+            size=sum(context.ports.files.size(path) for path in logs),
         )
-        yield Candidate(found, _Throwing(layout, "goals", *logs))
-    yield from _left_indexes(layout, before)
+        yield Candidate(found, partial(housekeeping.discard, "goals", *logs))
+    yield from _left_indexes(context, housekeeping, before)
 
 
 def _old_logs(context: ProjectContext, before: datetime) -> list[Path]:
@@ -254,30 +245,12 @@ def _old_logs(context: ProjectContext, before: datetime) -> list[Path]:
     return [path for path in files if not any(path.name.startswith(name) for name in in_use)]
 
 
-def _left_indexes(layout: RepositoryLayout, before: datetime) -> Iterator[Candidate]:
+def _left_indexes(context: ProjectContext, housekeeping: Housekeeping, before: datetime) -> Iterator[Candidate]:
     """Copies of an index that a dead process had made to look at a tree."""
-    for path in layout.own.glob("index-*"):
+    for path in context.layout.own.glob("index-*"):
         if path.is_file() and path.stat().st_mtime < before.timestamp():
-            found = Collected(kind="leftover", name=path.name, why="its process is gone", size=folder_size(path))
-            yield Candidate(found, _Throwing(layout, "index", path))
-
-
-class _Throwing:
-    """Moves paths out of the way, in this order, and has them deleted in the background."""
-
-    def __init__(self, layout: RepositoryLayout, name: str, *paths: Path) -> None:
-        self.layout = layout
-        self.name = name
-        self.paths = paths
-
-    async def __call__(self) -> str:
-        await asyncio.to_thread(self._throw)
-        return ""
-
-    def _throw(self) -> None:
-        moved = [throw_away(self.layout, path, self.name) for path in self.paths]
-        for first in range(0, len(moved), 500):
-            delete_later(*moved[first : first + 500])
+            found = Collected(kind="leftover", name=path.name, why="its process is gone", size=path.stat().st_size)
+            yield Candidate(found, partial(housekeeping.discard, "index", path))
 
 
 def _is_before(text: str, moment: datetime) -> bool:

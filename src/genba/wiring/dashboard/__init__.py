@@ -1,1 +1,0 @@
-"""What the dashboard shows and starts."""

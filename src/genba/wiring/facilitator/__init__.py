@@ -1,1 +1,0 @@
-"""The facilitator of a project."""
