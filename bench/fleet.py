@@ -22,7 +22,7 @@ from typing import NamedTuple
 from bench.fleet_ground import Ground
 from bench.measuring import Measured, Row, clean_environment
 from genba.connections.processes.orphans import take_in_orphans
-from genba.wiring.sandbox.sandbox_choice import SANDBOX_VARIABLE
+from genba.domain.sessions.sandbox import SANDBOX_VARIABLE
 
 BIN = Path(sys.executable).parent
 HERE = Path(__file__).parent

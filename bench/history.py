@@ -7,8 +7,8 @@ from pathlib import Path
 from bench.fleet import working
 from bench.fleet_ground import HUMAN, Ground
 from bench.measuring import clean_environment
+from genba.domain.sessions.sandbox import SANDBOX_VARIABLE
 from genba.domain.tasks.task import TaskDraft, TaskStatus
-from genba.wiring.sandbox.sandbox_choice import SANDBOX_VARIABLE
 
 WAITING = 10
 """Tasks that wait while all others are done."""

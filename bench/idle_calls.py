@@ -25,8 +25,8 @@ from bench.fleet import until
 from bench.fleet_ground import HUMAN
 from bench.measuring import Measured, Row, clean_environment
 from genba.blackboard.tasks.board import Blackboard
+from genba.domain.sessions.sandbox import SANDBOX_VARIABLE
 from genba.domain.tasks.task import TaskDraft, TaskStatus
-from genba.wiring.sandbox.sandbox_choice import SANDBOX_VARIABLE
 
 BIN = Path(sys.executable).parent
 HERE = Path(__file__).parent

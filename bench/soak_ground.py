@@ -22,7 +22,7 @@ from tests.standins.github.server import GitHub
 from bench import postgres
 from bench.measuring import clean_environment
 from genba.blackboard.tasks.board import Blackboard
-from genba.wiring.sandbox.sandbox_choice import SANDBOX_VARIABLE
+from genba.domain.sessions.sandbox import SANDBOX_VARIABLE
 
 GENBA = Path(sys.executable).parent / "genba"
 TOKEN = "operator-of-the-soak"

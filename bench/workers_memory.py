@@ -21,7 +21,7 @@ from bench.fleet_ground import Ground
 from bench.measuring import Measured, Row, clean_environment
 from bench.slopes import each_more
 from genba.connections.processes.orphans import take_in_orphans
-from genba.wiring.sandbox.sandbox_choice import SANDBOX_VARIABLE
+from genba.domain.sessions.sandbox import SANDBOX_VARIABLE
 
 ACTIVE = (0, 1, 2, 4, 8, 16, 32, 64, 100)
 FEW, MANY = 8, 64

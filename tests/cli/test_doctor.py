@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from genba.wiring.project.preflight import in_the_way, remedy
+from genba.application.project.command_problems import remedy
+from genba.connections.goals.command_problem import command_problem
 from tests.project import Project
 from tests.test_doctor import Machine
 
@@ -67,7 +68,7 @@ def test_everything_that_is_missing_has_a_remedy(machine: Machine, project: Proj
     ],
 )
 def test_a_look_tells_whether_a_command_can_be_run(tmp_path: Path, command: str, problem: str) -> None:
-    assert in_the_way(command, tmp_path, os.environ["PATH"]) == problem
+    assert command_problem(command, tmp_path, os.environ["PATH"]) == problem
 
 
 def test_a_remedy_is_only_reported_where_it_is_known() -> None:

@@ -13,6 +13,7 @@ from genba.domain.ports import Channel, Clock, History, RemoteChanges, RemoteIss
 if TYPE_CHECKING:
     from genba.domain.events import Event
     from genba.domain.facilitation import Scanned, ScanPosition, SeenCommit
+    from genba.domain.goals.detection import Detected
     from genba.domain.tasks.housekeeping import Candidate, SessionLeftovers
     from genba.domain.tracker.remote import TrackerAccess
     from genba.domain.views.session import JournalLines, SessionFacts
@@ -224,6 +225,22 @@ class Environments(Protocol):
     def passed_on(self, environment: Mapping[str, str], *project: Path) -> dict[str, str]: ...
 
     def without_own_tools(self, environment: Mapping[str, str], *project: Path) -> dict[str, str]: ...
+
+
+class Detection(Protocol):
+    """What the files of a project and the programs of this machine say of its commands."""
+
+    def detect_in(self, folder: Path) -> Detected: ...
+
+    def look_in(self, folder: Path, more: tuple[str, ...]) -> tuple[dict[str, str], list[str]]:
+        """The texts of known files, and the names of all files at the top."""
+        ...
+
+    def python_tests(self, folder: Path) -> dict[str, str]: ...
+
+    def command_problem(self, command: str, folder: Path, environment_path: str | None) -> str:
+        """Why a command could not be run here; empty where it could."""
+        ...
 
 
 class NotificationChannels(Protocol):

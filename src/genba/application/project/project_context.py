@@ -18,6 +18,7 @@ from genba.domain.problems import did_you_mean
 
 if TYPE_CHECKING:
     from genba.application.ports import (
+        Detection,
         Environments,
         Files,
         GitHubAccess,
@@ -59,6 +60,7 @@ class ProjectPorts(msgspec.Struct, frozen=True, kw_only=True):
     memory: Callable[[frozenset[int], frozenset[str]], MemoryUse]
     """The memory in use by processes, and by the processes that carry a mark."""
     environments: Environments
+    detection: Detection
     load_adapter: Callable[[AgentDefinition], BaseAdapter]
     """Raises ConfigurationError where the settings name no adapter, or one that cannot be used."""
     verifier: Callable[[Maker, str], Verifier]

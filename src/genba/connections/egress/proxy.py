@@ -32,7 +32,6 @@ from genba.connections.egress.h11_connection import (
 from genba.connections.egress.relay import Ends, relay
 from genba.connections.egress.request_loop import converse, plain_http_only
 from genba.connections.egress.upstream_proxy import (
-    PARENT_VARIABLE,
     Parent,
     dial,
     opted_in,
@@ -43,7 +42,7 @@ from genba.connections.egress.upstream_proxy import (
 from genba.domain.errors import ConfigurationError
 from genba.domain.problems import Problem
 from genba.domain.sessions.egress import EgressListener, Verdict
-from genba.domain.sessions.sandbox import Network
+from genba.domain.sessions.sandbox import PARENT_VARIABLE, Network
 
 PORT = "proxy"
 

@@ -13,8 +13,8 @@ from genba.connections.egress.h11_connection import FAR_TOO_SLOW, FarGone, Heade
 from genba.connections.egress.relay import Ends
 from genba.domain.errors import ConfigurationError
 from genba.domain.problems import Problem
+from genba.domain.sessions.sandbox import PARENT_VARIABLE
 
-PARENT_VARIABLE = "GENBA_PARENT_PROXY"
 """`environment`, or the address of a proxy: the user's word that sandboxes leave through it."""
 _PORT = 80
 _STATUS = re.compile(rb"HTTP/1\.[01] ([0-9]{3})\b")

@@ -6,6 +6,8 @@ from typing import Any, Protocol
 
 import msgspec
 
+SANDBOX_VARIABLE, PARENT_VARIABLE = "GENBA_SANDBOX", "GENBA_PARENT_PROXY"
+
 
 class SandboxKind(StrEnum):
     """How an instance is kept apart."""

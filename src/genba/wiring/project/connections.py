@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from genba.connections.journal.pages import JournalPieces
     from genba.definitions.agent.definition import AgentDefinition
     from genba.definitions.project.tracker_section import GitHubSettings
+    from genba.domain.goals.detection import Detected
     from genba.domain.ports import Channel, Processes
     from genba.domain.sessions.agent_adapter import BaseAdapter
     from genba.domain.views.workers import MemoryUse
@@ -108,6 +109,30 @@ class OwnFiles:
         from genba.connections.git.worktrees.housekeeping import folder_size  # noqa: PLC0415  (only for gc)
 
         return folder_size(path)
+
+
+class GoalDetection:
+    """Commands of a project. Each reader is loaded where it is used."""
+
+    def detect_in(self, folder: Path) -> Detected:
+        from genba.connections.goals.detection import detect_in  # noqa: PLC0415  (see above)
+
+        return detect_in(folder)
+
+    def look_in(self, folder: Path, more: tuple[str, ...]) -> tuple[dict[str, str], list[str]]:
+        from genba.connections.goals.detection import look_in  # noqa: PLC0415  (see above)
+
+        return look_in(folder, more)
+
+    def python_tests(self, folder: Path) -> dict[str, str]:
+        from genba.connections.goals.detection import python_tests  # noqa: PLC0415  (see above)
+
+        return python_tests(folder)
+
+    def command_problem(self, command: str, folder: Path, environment_path: str | None) -> str:
+        from genba.connections.goals.command_problem import command_problem  # noqa: PLC0415  (see above)
+
+        return command_problem(command, folder, environment_path)
 
 
 class NotificationChannels:

@@ -24,6 +24,7 @@ from genba.domain.ports import Forge, Sandbox, Tracker
 from genba.domain.redaction import Redactor
 from genba.domain.sessions.sandbox import SandboxKind
 from genba.wiring.project.connections import (
+    GoalDetection,
     NotificationChannels,
     OwnFiles,
     RepositoryLocations,
@@ -64,6 +65,7 @@ class ProjectContext(application.ProjectContext):
             channels=NotificationChannels(processes, layout.top),
             housekeeping=partial(housekeeping, layout),
             environments=environment,
+            detection=GoalDetection(),
             load_adapter=partial(load_adapter, layout),
             verifier=self._verifier,
             results=partial(goal_results, layout),

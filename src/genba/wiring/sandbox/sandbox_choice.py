@@ -16,12 +16,11 @@ from genba.domain.errors import ConfigurationError
 from genba.domain.ports import Processes, Sandbox
 from genba.domain.problems import Problem, did_you_mean
 from genba.domain.sessions.outcomes import PermissionMode
-from genba.domain.sessions.sandbox import SandboxKind
+from genba.domain.sessions.sandbox import SANDBOX_VARIABLE, SandboxKind
 
 if TYPE_CHECKING:
     from genba.connections.git.repository.layout import RepositoryLayout
 
-SANDBOX_VARIABLE = "GENBA_SANDBOX"
 """Names a kind in place of the default: for machines and tests, where no file does."""
 _RISK = "--i-accept-the-risk   runs it all the same, as you, on this machine"
 

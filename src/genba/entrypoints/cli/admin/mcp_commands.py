@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from genba.application.project.file_replacement import place
 from genba.application.verification.decisions import people_only
 from genba.domain.errors import GenbaError, StateConflictError, UsageError
 from genba.entrypoints.cli.failures import show_hint, show_warning
@@ -34,7 +35,7 @@ from genba.entrypoints.mcp.client_entries import (
     section,
     snippet,
 )
-from genba.wiring.project.file_replacement import place
+from genba.wiring.project.connections import OwnFiles
 
 if TYPE_CHECKING:
     from genba.coordination.workflow.service import WorkflowService
@@ -192,7 +193,7 @@ def _written(client: Client, path: Path, scope: str, reached: ServerAddress) -> 
         raise _by_hand(client, path, str(error), value) from error
     if before == after:
         return f"{path} has the entry already"
-    place(path, after)
+    place(OwnFiles(), path, after)
     return f"wrote {section(client)}.{NAME} into {path}"
 
 

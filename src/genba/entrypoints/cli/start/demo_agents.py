@@ -8,9 +8,10 @@ from typing import Any
 
 import msgspec
 
+from genba.application.project.doctor import TOOLS, Health, agent_readiness
 from genba.domain.errors import NotFoundError, StateConflictError, UsageError
 from genba.entrypoints.cli.project_lookup import run_async
-from genba.wiring.project.doctor import TOOLS, Health, agent_readiness
+from genba.wiring.project.machine import this_machine
 
 REAL = tuple(TOOLS)
 CUSTOM = "custom"
@@ -35,7 +36,7 @@ def real_cast(adapter: str, command: str) -> Cast:
         return Cast({"type": CUSTOM, "command": command, "commit": True})
     if command:
         raise UsageError("--command goes with --agent custom", unchanged=_NOTHING, hint="genba demo --help")
-    ready = run_async(agent_readiness(adapter, os.environ))
+    ready = run_async(agent_readiness(adapter, os.environ, this_machine()))
     if ready.finding.health is not Health.FINE:
         raise NotFoundError(
             f"{ready.finding.name}: {ready.finding.detail}",

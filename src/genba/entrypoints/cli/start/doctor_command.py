@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import click
 
+from genba.application.project.doctor import Checkup, Finding, Health, check_up
 from genba.domain.sessions.sandbox import SandboxKind
 from genba.entrypoints.cli.failures import show_hint
 from genba.entrypoints.cli.project_lookup import here, run_async
@@ -12,7 +13,7 @@ from genba.entrypoints.cli.rendering.json_output import print_json
 from genba.entrypoints.cli.rendering.printable import in_one_line
 from genba.entrypoints.cli.rendering.progress import Progress
 from genba.entrypoints.cli.rendering.tables import table
-from genba.wiring.project.doctor import Checkup, Finding, Health, check_up
+from genba.wiring.project.machine import this_machine
 
 _MARKS = {Health.FINE: "✓", Health.MISSING: "–", Health.WRONG: "✗"}
 _WIDTH = 72
@@ -27,7 +28,7 @@ _AREAS = ("machine", "agents", "sandbox", "project")
 def doctor(as_json: bool) -> int:
     """Check what works here, and how to get what is missing."""
     with Progress("checking the machine, the agents and the sandbox", quiet=as_json):
-        found = run_async(check_up(here(), os.environ))
+        found = run_async(check_up(here(), os.environ, this_machine()))
     if as_json:
         print_json({"can_run": found.can_run, "sandbox": found.sandbox, "why": found.why, "findings": found.findings})
     else:

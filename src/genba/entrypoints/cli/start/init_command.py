@@ -5,6 +5,7 @@ from functools import partial
 
 import click
 
+from genba.application.project.project_init import Founded, plan, repository_of, write
 from genba.domain.errors import GenbaError
 from genba.domain.sessions.evidence import CheckResult, CheckStatus
 from genba.entrypoints.cli.failures import show_hint, show_note, show_warning
@@ -13,7 +14,7 @@ from genba.entrypoints.cli.rendering.json_output import print_json
 from genba.entrypoints.cli.rendering.printable import in_one_line, printable
 from genba.entrypoints.cli.rendering.tables import table
 from genba.wiring import ProjectContext
-from genba.wiring.project.project_init import Founded, plan, repository_of, write
+from genba.wiring.project.machine import this_machine
 
 _HERE = "."
 
@@ -41,9 +42,9 @@ def init(repository: str | None, name: str, adapter: str, yes: bool, dry_run: bo
     The proposed test command is run once. In a terminal the settings are shown first, and you are asked.
     """
     context = project_here()
-    named = None if repository is None else repository_of(context, "" if repository == _HERE else repository)
+    named = None if repository is None else run_async(repository_of(context, "" if repository == _HERE else repository))
     trying = None if no_run or dry_run else partial(_try_tests, context)
-    planned = plan(context, name=name, adapter=adapter, repository=named, try_tests=trying)
+    planned = plan(context, this_machine(), name=name, adapter=adapter, repository=named, try_tests=trying)
     if not as_json:
         _show(planned, whole=dry_run or _asks(yes))
     if dry_run:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from genba.connections.removal import removed_afterwards
 from genba.definitions.project.sandbox_section import LimitsSection
 from genba.domain.errors import GenbaError
 from genba.domain.ports import Sandbox
@@ -57,10 +58,16 @@ class Trial(msgspec.Struct, frozen=True):
 
 
 async def try_sandbox(
-    kind: SandboxKind, sandbox: Sandbox, folder: Path, readable: tuple[str, ...], image: str = "", overlay: bool = False
+    scratch: Callable[[str | Path, str], AbstractContextManager[Path]],
+    kind: SandboxKind,
+    sandbox: Sandbox,
+    folder: Path,
+    readable: tuple[str, ...],
+    image: str = "",
+    overlay: bool = False,
 ) -> Trial:
     """Open the sandbox as a session does, and report the first step that fails. Leaves nothing in the folder."""
-    with removed_afterwards(folder, "trial-") as place:
+    with scratch(folder, "trial-") as place:
         spec, reached = _spec(place, readable, image, overlay)
         try:
             handle = await sandbox.open(spec)

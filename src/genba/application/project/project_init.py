@@ -10,18 +10,15 @@ from pathlib import Path
 
 import msgspec
 
-from genba.connections.git.repository.commands import ask_git
-from genba.connections.goals.detection import detect_in, look_in, python_tests
-from genba.connections.processes.environment import passed_on
+from genba.application.project.doctor import TOOLS, login_of
+from genba.application.project.file_replacement import place
+from genba.application.project.machine import Machine
+from genba.application.project.project_context import ProjectContext
 from genba.definitions.project.project import CONFIG_FILES, load_project
 from genba.domain.errors import GenbaError, NotFoundError, StateConflictError, UsageError
 from genba.domain.goals.detection import python_tests_style
 from genba.domain.sessions.evidence import CheckResult, CheckStatus
 from genba.judgement.verification.goal_proposals import CI_FILES, Proposal, languages, propose
-from genba.wiring.project.doctor import TOOLS, login_of
-from genba.wiring.project.file_replacement import place
-from genba.wiring.project.preflight import in_the_way
-from genba.wiring.project.project_context import ProjectContext
 
 SETTINGS = ".genba/config.yaml"
 _REPOSITORY = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
@@ -87,6 +84,7 @@ TryTests = Callable[[str, str], CheckResult | None]
 
 def plan(
     context: ProjectContext,
+    machine: Machine,
     *,
     name: str = "",
     adapter: str = "",
@@ -104,7 +102,7 @@ def plan(
             f"this project has settings: {there}", unchanged="nothing was changed.", hint="genba doctor"
         )
     if not there:
-        return _first(context, name or top.name, adapter, repository, try_tests)
+        return _first(context, machine, name or top.name, adapter, repository, try_tests)
     assert repository is not None  # noqa: S101  (looked at just above)
     known = context.project.file.tracker.github
     if known is not None:
@@ -131,26 +129,32 @@ def write(context: ProjectContext, planned: Founded) -> None:
         raise StateConflictError(
             f"this project has settings: {planned.path}", unchanged="nothing was changed.", hint="genba doctor"
         )
-    place(path, planned.text)
+    place(context.ports.files, path, planned.text)
 
 
 def _first(
-    context: ProjectContext, name: str, adapter: str, repository: Repository | None, try_tests: TryTests | None
+    context: ProjectContext,
+    machine: Machine,
+    name: str,
+    adapter: str,
+    repository: Repository | None,
+    try_tests: TryTests | None,
 ) -> Founded:
     top = context.layout.top
-    path = passed_on(os.environ, *context.layout.folders).get("PATH", os.defpath)
-    texts, names = look_in(top, (*CI_FILES, "composer.json"))
-    has_pytest = not in_the_way("python3 -m pytest", top, path)
-    style = python_tests_style(python_tests(top))
-    proposals = propose(detect_in(top), texts, names, has_pytest=has_pytest, style=style)
-    tried = [(each, in_the_way(each.command, top, path)) for each in proposals]
+    detection = context.ports.detection
+    path = context.ports.environments.passed_on(os.environ, *context.layout.folders).get("PATH", os.defpath)
+    texts, names = detection.look_in(top, (*CI_FILES, "composer.json"))
+    has_pytest = not detection.command_problem("python3 -m pytest", top, path)
+    style = python_tests_style(detection.python_tests(top))
+    proposals = propose(detection.detect_in(top), texts, names, has_pytest=has_pytest, style=style)
+    tried = [(each, detection.command_problem(each.command, top, path)) for each in proposals]
     found = adapter or next((kind for kind, tool in TOOLS.items() if shutil.which(tool, path=path)), "")
     planned = Founded(
         path=SETTINGS,
         project=name,
         languages=languages(names),
         adapter=found,
-        login=login_of(found, os.environ) if found in TOOLS else "",
+        login=login_of(found, os.environ, machine) if found in TOOLS else "",
         repository=repository.name if repository is not None else "",
         url=repository.url if repository is not None else "",
     )
@@ -270,11 +274,11 @@ def _add_tracker(context: ProjectContext, planned: Founded) -> None:
     path = context.layout.top / planned.path
     before = path.read_text(encoding="utf-8")
     gap = "" if before.endswith("\n") or not before else "\n"
-    place(path, f"{before}{gap}\n{planned.text}")
+    place(context.ports.files, path, f"{before}{gap}\n{planned.text}")
     try:
         load_project(context.layout.top)
     except GenbaError as error:
-        place(path, before)
+        place(context.ports.files, path, before)
         raise StateConflictError(
             f"the tracker could not be added at the end of {planned.path}: {error.message}",
             unchanged="nothing was changed.",
@@ -282,12 +286,12 @@ def _add_tracker(context: ProjectContext, planned: Founded) -> None:
         ) from error
 
 
-def repository_of(context: ProjectContext, word: str) -> Repository:
+async def repository_of(context: ProjectContext, word: str) -> Repository:
     """The repository that somebody names: `owner/name`, an address, or nothing, which is that of a remote."""
     if not word:
-        return _of_remote(context)
+        return await _of_remote(context)
     if _REPOSITORY.fullmatch(word):
-        near = _address_of_remote(context)
+        near = await _address_of_remote(context)
         return _at(near) if near is not None and near["name"].lower() == word.lower() else Repository(word)
     match = _ADDRESS.fullmatch(word)
     if match is None or not (match["scheme"] or "@" in word or _HOST.fullmatch(match["host"])):
@@ -297,8 +301,8 @@ def repository_of(context: ProjectContext, word: str) -> Repository:
     return _at(match)
 
 
-def _of_remote(context: ProjectContext) -> Repository:
-    match = _address_of_remote(context)
+async def _of_remote(context: ProjectContext) -> Repository:
+    match = await _address_of_remote(context)
     if match is None:
         raise NotFoundError(
             "this repository has no remote origin, or none on GitHub",
@@ -308,11 +312,14 @@ def _of_remote(context: ProjectContext) -> Repository:
     return _at(match)
 
 
-def _address_of_remote(context: ProjectContext) -> re.Match[str] | None:
-    """What the remote origin says; None where there is none, or none of a host."""
-    output = ask_git(context.layout.top, "remote", "get-url", "origin")
-    address = output.stdout.strip()
-    return _ADDRESS.fullmatch(address) if output.returncode == 0 and not Path(address).exists() else None
+async def _address_of_remote(context: ProjectContext) -> re.Match[str] | None:
+    """The address of the remote origin; None where there is none, or none of a host."""
+    output = await context.layout.git.run("remote", "get-url", "origin", allow=(0, 2, 128))
+    return _host_address(output.stdout.strip()) if output.returncode == 0 else None
+
+
+def _host_address(address: str) -> re.Match[str] | None:
+    return _ADDRESS.fullmatch(address) if not Path(address).exists() else None
 
 
 def _at(address: re.Match[str]) -> Repository:

