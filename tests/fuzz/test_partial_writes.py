@@ -248,7 +248,7 @@ WRITERS = {
     "connections/secrets/passed_over.py": 1,  # in a folder of its own, removed after the scan
     "definitions/task_import/snapshot.py": 2,  # a copy in a folder of its own, removed after it was read
     "application/sandbox/worktree_setup.py": 1,  # in a folder of its own, copied from there into the tree of an agent
-    "wiring/project/sandbox_trial.py": 1,  # a repository to try a sandbox with, thrown away
+    "application/project/sandbox_trial.py": 1,  # a repository to try a sandbox with, thrown away
     "application/dashboard/start_session.py": 1,  # a log
     "application/dashboard/keys.py": 2,  # beside, and then moved
 }
