@@ -105,45 +105,45 @@ def pending(tx: Transaction, issue: int | None = None) -> list[OutboxEntry]:
     return [entry_of(row) for row in tx.all(_NOT_ENDED, project=tx.project)]
 
 
-def show(tx: Transaction, id: int) -> OutboxEntry:  # noqa: A002  (the word of the house)
-    row = tx.one(_ONE, project=tx.project, id=id)
+def show(tx: Transaction, entry_id: int) -> OutboxEntry:
+    row = tx.one(_ONE, project=tx.project, id=entry_id)
     if row is None:
-        raise NotFoundError(f"there is no entry {id} in the outbox", hint="genba outbox list --all")
+        raise NotFoundError(f"there is no entry {entry_id} in the outbox", hint="genba outbox list --all")
     return entry_of(row)
 
 
-def retry(tx: Transaction, id: int, at: datetime) -> OutboxEntry:  # noqa: A002
+def retry(tx: Transaction, entry_id: int, at: datetime) -> OutboxEntry:
     """Try again, now. What was tried before is looked for first."""
-    entry = show(tx, id)
+    entry = show(tx, entry_id)
     if entry.status.ended:
         raise StateConflictError(
-            f"entry {id} of the outbox is {entry.status}: there is nothing to try again",
+            f"entry {entry_id} of the outbox is {entry.status}: there is nothing to try again",
             unchanged="nothing was changed.",
-            hint=f"genba outbox show {id}",
+            hint=f"genba outbox show {entry_id}",
         )
     outbox_order.unpause(tx, at)
-    tx.do(_RETRY, project=tx.project, id=id)
-    return show(tx, id)
+    tx.do(_RETRY, project=tx.project, id=entry_id)
+    return show(tx, entry_id)
 
 
-def drop(tx: Transaction, id: int, actor: Actor, at: datetime, lives: Lives = liveness_unknown) -> OutboxEntry:  # noqa: A002
+def drop(tx: Transaction, entry_id: int, actor: Actor, at: datetime, lives: Lives = liveness_unknown) -> OutboxEntry:
     """Give a change up: it is never sent, and what waits behind it goes on."""
     named(actor)
-    entry = show(tx, id)
+    entry = show(tx, entry_id)
     if entry.status.ended:
         raise StateConflictError(
-            f"entry {id} of the outbox is {entry.status} already",
+            f"entry {entry_id} of the outbox is {entry.status} already",
             unchanged="nothing was changed.",
-            hint=f"genba outbox show {id}",
+            hint=f"genba outbox show {entry_id}",
         )
     if entry.status is OutboxStatus.SENDING and outbox_order.lease_holder(tx, at, lives):
         raise StateConflictError(
-            f"entry {id} of the outbox is being sent right now",
+            f"entry {entry_id} of the outbox is being sent right now",
             unchanged="nothing was changed.",
-            hint=f"genba outbox show {id}",
+            hint=f"genba outbox show {entry_id}",
         )
-    tx.do(_DROP, project=tx.project, id=id, why=f"dropped by {actor.name}", at=format_time(at))
-    return show(tx, id)
+    tx.do(_DROP, project=tx.project, id=entry_id, why=f"dropped by {actor.name}", at=format_time(at))
+    return show(tx, entry_id)
 
 
 def _says_something_new(known: OutboxEntry, change: RemoteChange) -> bool:
@@ -170,8 +170,8 @@ class Outbox:
     def by_key(self, key: str) -> OutboxEntry | None:
         return self.store.read(lambda tx: by_key(tx, key))
 
-    def show(self, id: int) -> OutboxEntry:  # noqa: A002
-        return self.store.read(lambda tx: show(tx, id))
+    def show(self, entry_id: int) -> OutboxEntry:
+        return self.store.read(lambda tx: show(tx, entry_id))
 
     def list(self, *, all: bool = False) -> tuple[OutboxEntry, ...]:  # noqa: A002
         """What is not carried out yet, failed ones included, oldest first; or everything."""
@@ -183,8 +183,8 @@ class Outbox:
         row = self.store.read(lambda tx: tx.one(_LEFT, project=tx.project))
         return int(row[0]) if row else 0
 
-    def retry(self, id: int) -> OutboxEntry:  # noqa: A002
-        return self.store.write(lambda tx: retry(tx, id, self._at(tx)))
+    def retry(self, entry_id: int) -> OutboxEntry:
+        return self.store.write(lambda tx: retry(tx, entry_id, self._at(tx)))
 
     def retry_all(self) -> tuple[OutboxEntry, ...]:
         """Try everything again that failed, or that waits for its next attempt."""
@@ -195,8 +195,8 @@ class Outbox:
 
         return self.store.write(work)
 
-    def drop(self, id: int, actor: Actor, lives: Lives = liveness_unknown) -> OutboxEntry:  # noqa: A002
-        return self.store.write(lambda tx: drop(tx, id, actor, self._at(tx), lives))
+    def drop(self, entry_id: int, actor: Actor, lives: Lives = liveness_unknown) -> OutboxEntry:
+        return self.store.write(lambda tx: drop(tx, entry_id, actor, self._at(tx), lives))
 
     # Sending
 

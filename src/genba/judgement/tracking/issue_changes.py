@@ -12,6 +12,7 @@ from genba.definitions.project.tracker_section import GitHubSettings
 from genba.domain.tasks.task import Priority, Task, TaskDraft, TaskEdit, TaskStatus
 from genba.domain.tracker.remote import TrackedIssue
 
+_MAX_NAMES = 5
 GITHUB = "github"
 """The tracker of a task whose issue lives on GitHub."""
 
@@ -274,6 +275,6 @@ def outside_reason(outside: Collection[str]) -> str:
 
 
 def _listed(names: Iterable[str]) -> str:
-    all_of_them = list(names)
-    shown = ", ".join(all_of_them[:5])
-    return f"{shown} and {len(all_of_them) - 5} more" if len(all_of_them) > 5 else shown  # noqa: PLR2004  (a line)
+    every = list(names)
+    shown = ", ".join(every[:_MAX_NAMES])
+    return f"{shown} and {len(every) - _MAX_NAMES} more" if len(every) > _MAX_NAMES else shown

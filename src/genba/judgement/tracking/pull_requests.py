@@ -27,6 +27,7 @@ FAILED_CHECKS = "checks"
 """The check of a gap whose work fails on the forge."""
 _MERGEABLE = ("", "clean", "has_hooks", "unstable")
 _FINDINGS, _WORDS = 40, 8_000
+_MAX_NAMES = 5
 
 
 class Merged(msgspec.Struct, frozen=True, kw_only=True):
@@ -283,4 +284,4 @@ def _running(found: TrackedPullRequest) -> tuple[RemoteCheck, ...]:
 
 def _names(checks: tuple[RemoteCheck, ...] | list[RemoteCheck]) -> str:
     names = [check.name for check in checks]
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")  # noqa: PLR2004  (a line)
+    return ", ".join(names[:_MAX_NAMES]) + (f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else "")
