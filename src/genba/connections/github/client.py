@@ -61,8 +61,6 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     etag: str = ""
     following: str = ""
     """The address of the next page."""
-    moved: bool = False
-    """GitHub sent us on to another address."""
 
     @property
     def unchanged(self) -> bool:
@@ -258,7 +256,7 @@ class GitHubClient:
             self.requests += 1
             answer, got = await self._once(method, address, None if moved else parameters, body, headers)
             if answer.status not in _REDIRECTS:
-                return msgspec.structs.replace(answer, moved=True) if moved else answer
+                return answer
             address, moved = self._same_host(got.get("location", "")), True
             self._note_move(path, address)
         raise RemoteUnavailable(f"GitHub sends us round in circles for {method} {path}")

@@ -50,7 +50,6 @@ class Issue(_Rest, frozen=True):
     type: Named | None = None
     milestone: Milestone | None = None
     html_url: str = ""
-    repository_url: str = ""
     created_at: str = ""
     updated_at: Stamp = ""
     closed_at: str | None = None
@@ -96,14 +95,9 @@ class Pull(_Rest, frozen=True):
     draft: bool | None = False
     merged: bool | None = None
     merged_at: str | None = None
-    merged_by: User | None = None
     merge_commit_sha: str | None = None
-    mergeable: bool | None = None
-    mergeable_state: str | None = None
     requested_reviewers: list[User] | None = None
     requested_teams: list[Team] | None = None
-    created_at: str = ""
-    updated_at: Stamp = ""
 
 
 class Review(_Rest, frozen=True):
