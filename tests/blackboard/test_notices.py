@@ -170,7 +170,7 @@ def test_an_unexpected_error_shows_none_of_its_text(office: Office) -> None:
     office.ask()
     office.send(MemoryChannel(ValueError("https://hooks.example/secret")))
     (entry,) = office.notices.newest()
-    assert (entry.status, entry.error) == ("failed", "what nobody foresaw: ValueError")
+    assert (entry.status, entry.error) == ("failed", "unexpected error: ValueError")
 
 
 def test_a_reminder_follows_while_a_decision_is_missing(office: Office) -> None:

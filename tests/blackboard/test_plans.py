@@ -81,11 +81,11 @@ def test_two_who_create_the_parts_at_once_create_them_once(open_board: Callable[
     ],
 )
 def test_a_plan_that_makes_no_sense_makes_nothing(
-    board: Blackboard, fleet: FleetBoard, parts: tuple[Subtask, ...], told: str
+    board: Blackboard, fleet: FleetBoard, parts: tuple[Subtask, ...], reported: str
 ) -> None:
     plan = fleet.propose(Plan(task=big(board), subtasks=parts))
     before = everything(board)
-    with pytest.raises(StateConflictError, match=told):
+    with pytest.raises(StateConflictError, match=reported):
         fleet.create_parts(plan.id, ORCHESTRATOR)
     assert everything(board) == before
 

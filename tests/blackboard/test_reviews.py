@@ -71,13 +71,13 @@ def test_findings_are_kept_and_the_work_goes_back(board: Blackboard, fleet: Flee
 def test_no_agent_reviews_its_own_work(board: Blackboard, fleet: FleetBoard) -> None:
     session = in_review(board, fleet)
     before = everything(board)
-    with pytest.raises(StateConflictError, match="nobody reviews their own work"):
+    with pytest.raises(StateConflictError, match="no agent reviews its own work"):
         fleet.ask_review(session.task, "c1", "ai", assignee="writer")
     assert everything(board) == before
     review = fleet.ask_review(session.task, "c1", "ai")
-    with pytest.raises(StateConflictError, match="nobody reviews their own work"):
+    with pytest.raises(StateConflictError, match="no agent reviews its own work"):
         fleet.start(order(review.task, agent="writer", purpose=Purpose.REVIEW), executor="here")
-    with pytest.raises(StateConflictError, match="nobody reviews their own work"):
+    with pytest.raises(StateConflictError, match="no agent reviews its own work"):
         fleet.verdict(review.task, True, (), "writer", AUTHOR)
     assert board.get(session.task).approved == ""
 
@@ -126,7 +126,7 @@ def test_a_review_is_done_by_a_verdict_and_by_nothing_else(board: Blackboard, fl
     session = in_review(board, fleet)
     review = fleet.ask_review(session.task, "c1", "ai")
     fleet.start(order(review.task, agent="critic", purpose=Purpose.REVIEW), executor="here")
-    with pytest.raises(StateConflictError, match="nobody has given a verdict"):
+    with pytest.raises(StateConflictError, match="it is a review without a verdict"):
         board.change_status(review.task, StatusChange(to=TaskStatus.REVIEW, actor=ORCHESTRATOR, commit="c1"))
     with pytest.raises(StateConflictError, match="it is no review"):
         fleet.verdict(session.task, True, (), "critic", REVIEWER)

@@ -54,7 +54,7 @@ async def test_what_the_gateway_refuses_is_not_closed_and_nothing_of_the_change_
 
     careful = board.add(TaskDraft(title="Careful", requires_review=True), HUMAN).number
     review(board, careful)
-    with pytest.raises(StateConflictError, match="nobody has approved"):
+    with pytest.raises(StateConflictError, match="no reviewer has approved"):
         await BlackboardTracker(board).change(careful, IssueChange(close=True))
 
 

@@ -120,10 +120,10 @@ def failed_lines(outcome: Outcome) -> list[str]:
 class Players:
     """Processes that play rounds, as many as there are jobs."""
 
-    def __init__(self, jobs: int, orders: "queue.Queue[tuple[int, str]]", tasks: int, told: Told) -> None:
+    def __init__(self, jobs: int, orders: "queue.Queue[tuple[int, str]]", tasks: int, reported: Told) -> None:
         self.orders = orders
         self.tasks = tasks
-        self.told = told
+        self.told = reported
         self.done = [threading.Event() for _ in range(jobs)]
         self.databases: Databases | None = None
         self._here: set[subprocess.Popen[bytes]] = set()

@@ -446,9 +446,9 @@ class Round:
             self.played.recovered.append(time.monotonic() - self.dead_at[0])
             self.dead_at = None
 
-    def _tell(self, kind: Kind, told: str) -> None:
+    def _tell(self, kind: Kind, reported: str) -> None:
         self.happened[kind] += 1
-        self.played.story.append(f"{self._at()} {kind}: {told}")
+        self.played.story.append(f"{self._at()} {kind}: {reported}")
 
     def _at(self) -> str:
         return f"{time.monotonic() - self.began:6.2f} s"

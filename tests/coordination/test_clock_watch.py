@@ -32,10 +32,10 @@ class Written:
         self.calls: list[tuple[Any, ...]] = []
         self.away = True
 
-    def clock_was_set(self, *told: Any) -> None:
+    def clock_was_set(self, *reported: Any) -> None:
         if self.away:
             raise UnavailableError("the database cannot be reached")
-        self.calls.append(told)
+        self.calls.append(reported)
 
 
 async def test_a_jump_that_could_not_be_written_down_is_seen_again() -> None:

@@ -364,7 +364,7 @@ async def test_a_workflow_of_a_forgetful_kind_begins_again_after_a_restart(opene
 
 async def test_a_step_comes_to_the_same_after_a_restart(opened: Open) -> None:
     worked: list[str] = []
-    heard: list[tuple[str, float | None, object]] = []
+    received: list[tuple[str, float | None, object]] = []
     go = asyncio.Event()
     waiting = asyncio.Event()
 
@@ -393,7 +393,7 @@ async def test_a_step_comes_to_the_same_after_a_restart(opened: Open) -> None:
         try:
             await steps.run("foreign", foreign, int)
         except UnexpectedError as error:
-            heard.append((error.message, retry_after, await steps.run("parts", parts, tuple[Workflow, ...])))
+            received.append((error.message, retry_after, await steps.run("parts", parts, tuple[Workflow, ...])))
         await steps.run("last", last, type(None))
         return ""
 
@@ -406,7 +406,7 @@ async def test_a_step_comes_to_the_same_after_a_restart(opened: Open) -> None:
     await ended(again, "a")
 
     assert worked == ["limited", "foreign", "parts"]
-    assert heard == [("LookupError: no such key", 7.5, (Workflow(id="x", kind="y", status="z"),))] * 2
+    assert received == [("LookupError: no such key", 7.5, (Workflow(id="x", kind="y", status="z"),))] * 2
 
 
 async def test_leaving_on_purpose_is_never_held_against_a_run(opened: Open) -> None:

@@ -18,10 +18,10 @@ NOT_BEGUN = faults.DBOSRecoveryError("a workflow", "nobody knows its kind")
 
 
 async def heard(error: Exception, *, words_only: bool) -> list[str]:
-    logger, heard = logging.getLogger("dbos"), list[EngineEvent]()
+    logger, received = logging.getLogger("dbos"), list[EngineEvent]()
     before = (logger.handlers[:], logger.level, logger.propagate)
     try:
-        quieten(asyncio.get_running_loop(), heard.append)
+        quieten(asyncio.get_running_loop(), received.append)
         try:
             raise error
         except Exception:
@@ -29,14 +29,14 @@ async def heard(error: Exception, *, words_only: bool) -> list[str]:
         await asyncio.sleep(0)
     finally:
         logger.handlers[:], logger.level, logger.propagate = before
-    return [news.message for news in heard]
+    return [news.message for news in received]
 
 
 @pytest.mark.parametrize(
     ("error", "told"),
     [
         (CUT, ["the database did not answer the engine, which asks again: server closed the connection"]),
-        (KeyError("x"), ["the engine met an error that nobody foresaw: KeyError: 'x'"]),
+        (KeyError("x"), ["the engine met an unexpected error: KeyError: 'x'"]),
         (GitError("how a workflow ended"), []),
         (faults.MaxRecoveryAttemptsExceededError("a workflow", 5), []),
     ],
@@ -44,9 +44,9 @@ async def heard(error: Exception, *, words_only: bool) -> list[str]:
 )
 @pytest.mark.parametrize("words_only", [False, True])
 async def test_what_goes_wrong_in_the_engine_is_reported_as_what_it_is(
-    error: Exception, told: list[str], words_only: bool
+    error: Exception, reported: list[str], words_only: bool
 ) -> None:
-    assert await heard(error, words_only=words_only) == told
+    assert await heard(error, words_only=words_only) == reported
 
 
 async def test_a_workflow_that_cannot_begin_is_not_kept_silent() -> None:

@@ -87,7 +87,7 @@ async def test_a_commit_by_hand_in_the_middle_is_noticed_and_what_lands_is_verif
     assert len(floor.verified) == 2
     assert floor.verified[-1] == (1, floor.project.git("rev-parse", "main"))
     hand = floor.project.git("rev-parse", "--short=7", "main^1")
-    assert [news.detail for news in floor.told("moved")] == [f"somebody else moved it to {hand}"]
+    assert [news.detail for news in floor.told("moved")] == [f"it was moved to {hand}"]
 
 
 async def test_a_commit_by_hand_that_makes_it_red_sends_it_back(floor: QueueFloor) -> None:

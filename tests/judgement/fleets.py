@@ -106,8 +106,8 @@ def me(**more: Any) -> WorkerContext:
     return WorkerContext(**{"executor": "here", "host": "laptop", "workers": 4, "agents": AGENTS, **more})
 
 
-def decide(here: FleetSnapshot, told: FleetSettings | None = None, **about_me: Any) -> tuple[SchedulerAction, ...]:
-    return scheduler_actions(here, told or FleetSettings(), me(**about_me))
+def decide(here: FleetSnapshot, reported: FleetSettings | None = None, **about_me: Any) -> tuple[SchedulerAction, ...]:
+    return scheduler_actions(here, reported or FleetSettings(), me(**about_me))
 
 
 def only(kind: type[M], found: tuple[SchedulerAction, ...]) -> M:

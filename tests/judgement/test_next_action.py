@@ -393,8 +393,8 @@ def test_a_manager_leads_the_fix_before_it_gets_the_verdict_again() -> None:
     assert decide(manager(step(8, S.DONE), step(9, S.BACKLOG), evidence=RED)).action is K.DELEGATE
     assert decide(manager(step(8, S.DONE), given(9), evidence=RED)).action is K.WAIT
     assert decide(manager(step(8, S.DONE), step(9, S.DONE), evidence=RED)).action is K.REWORK
-    mended = decide(manager(step(8, S.DONE), step(9, S.DONE), evidence=RED, answered=True))
-    assert mended.action is K.REPORT_COMPLETION
+    fixed = decide(manager(step(8, S.DONE), step(9, S.DONE), evidence=RED, answered=True))
+    assert fixed.action is K.REPORT_COMPLETION
 
 
 def test_a_manager_without_room_for_a_fixing_subtask_claims_again_or_asks() -> None:

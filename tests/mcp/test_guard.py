@@ -46,12 +46,12 @@ async def test_changing_secrets_are_limited_by_address() -> None:
 
 
 async def test_a_client_that_does_not_send_its_request_in_time_is_disconnected() -> None:
-    heard: list[str] = []
+    received: list[str] = []
 
     async def app(_scope: object, receive: Any, _send: object) -> None:
         while (message := await receive())["type"] == "http.request" and message.get("more_body"):
-            heard.append(message["type"])
-        heard.append(message["type"])
+            received.append(message["type"])
+        received.append(message["type"])
 
     sent = [{"type": "http.request", "body": b"{", "more_body": True}]
 
@@ -63,7 +63,7 @@ async def test_a_client_that_does_not_send_its_request_in_time_is_disconnected()
     scope = {"type": "http", "headers": [], "client": ("127.0.0.1", 1)}
     await Guard(app, 600, body_seconds=0.05)(scope, slow, _nobody)
 
-    assert heard == ["http.request", "http.disconnect"]
+    assert received == ["http.request", "http.disconnect"]
 
 
 async def _nobody(_message: object) -> None:

@@ -51,7 +51,7 @@ TEXTS: dict[str, str] = {
     ),
     "Say that the task is done": "タスクの完了を報告する",
     "Say that your task is done. Every goal is checked on your commits now; if one fails, "
-    "you are told why, and the next action is rework. Commit first.": (
+    "you receive the reason, and the next action is rework. Commit first.": (
         "担当タスクの完了を報告します。すべてのゴールがコミットについて今すぐ検査されます。失敗すると理由が返され、"
         "次の action は rework になります。先にコミットしてください。"
     ),
@@ -60,7 +60,7 @@ TEXTS: dict[str, str] = {
         "ほかの人しか用意できない、必要なものを伝えます。人間に質問されます。"
     ),
     "Write down where you are": "進み具合を書き残す",
-    "Keep what you know for whoever goes on with this task, which may be you.": (
+    "Keep what you know for the next session on this task, which may be you.": (
         "このタスクを引き継ぐエージェント(自分のこともあります)のために、分かっていることを残します。"
     ),
     "Send a message": "メッセージを送る",
@@ -68,7 +68,7 @@ TEXTS: dict[str, str] = {
         "ほかのエージェントに伝えます。type を broadcast にすると全員に伝わります。"
     ),
     "Read messages": "メッセージを読む",
-    "What others told you, each message once, oldest first. get_my_task shows all that are open.": (
+    "Messages to you, each once, oldest first. get_my_task shows all that are open.": (
         "ほかのエージェントからのメッセージを、古い順に一度ずつ返します。"
         "未解決のものはすべて get_my_task で分かります。"
     ),
@@ -87,7 +87,7 @@ TEXTS: dict[str, str] = {
         "セッションを終えます。action が exit のときに呼び出してください。以後、トークンは使えません。"
     ),
     # ── their arguments ──────────────────────────────────────────────────────────────────────────────────────────────
-    "Your id, as it was told to you. Leave it out if you got none.": (
+    "Your id, as you received it. Leave it out if you got none.": (
         "知らされた自分の id。知らされていない場合は省略します。"
     ),
     "Your passkey. Leave it out where the connection carries it, which is the usual way.": (
@@ -144,7 +144,7 @@ TEXTS: dict[str, str] = {
     "Whom a broadcast reaches.": "broadcast が届く範囲。",
     "The message.": "メッセージ。",
     "The agent that it is for, by name.": "宛先のエージェントの名前。",
-    "The task whose agent it is for; without both, whoever has the task above yours.": (
+    "The task whose agent it is for; without both, the agent of the task above yours.": (
         "宛先のエージェントが担当するタスク。どちらも省略すると、1 つ上のタスクの担当者。"
     ),
     "instruction goes to one task, broadcast to all agents.": (
@@ -190,25 +190,23 @@ TEXTS: dict[str, str] = {
     "Managers give a subtask to a worker, with a note if you like.": (
         "manager がサブタスクを worker に割り当てます。必要ならメモを付けられます。"
     ),
-    "Say that your task is done. It is verified, and you are told what is missing.": (
+    "Say that your task is done. It is verified, and you get what is missing.": (
         "担当タスクの完了を報告します。検証され、足りないものが返されます。"
     ),
     "Say that you cannot go on, and why. Managers can name a subtask for a person to decide on.": (
         "続けられないことと、その理由を報告します。manager は人間の判断が必要なサブタスクを指定できます。"
     ),
-    "Write down where you are, for whoever goes on after you.": (
-        "引き継ぐエージェントのために、進み具合を書き残します。"
-    ),
+    "Write down where you are, for the next session.": ("引き継ぐエージェントのために、進み具合を書き残します。"),
     "Tell something to the agent above you, to one below, or to all with the type broadcast.": (
         "上または下のエージェントに伝えます。type を broadcast にすると全員に伝わります。"
     ),
-    "What others have told you, each message once.": "ほかのエージェントからのメッセージを、一度ずつ返します。",
+    "Messages to you, each once.": "ほかのエージェントからのメッセージを、一度ずつ返します。",
     "One of those tasks.": "そのうち 1 つのタスクです。",
     "Who a subtask can be given to, and how much they have to do.": (
         "サブタスクを割り当てられるエージェントと、その作業量です。"
     ),
     "This.": "このヘルプです。",
-    "You stop here. Only for when you were told to, or cannot go on.": (
+    "You stop here. Only when the next action is exit, or you cannot continue.": (
         "ここで終了します。指示された場合、または続けられない場合にのみ使います。"
     ),
 }

@@ -40,56 +40,56 @@ def one_at_a_time(board: Board, home: Path, plan: Plan) -> Iterator[Finding]:
         yield Finding(Law.SESSIONS, f"an agent began on #{line} while another one was at work on it")
 
 
-def _played(number: int, events: list[Row], told: dict[str, _Session]) -> Iterator[str]:
+def _played(number: int, events: list[Row], reported: dict[str, _Session]) -> Iterator[str]:
     status = ""
     for event in events:
         kind, data, run, place = event["kind"], event["data"], event["session"], f"#{number}, event {event['id']}"
         if kind == "part_began":
-            yield from (f"{place}: {why}" for why in _begins(told, run, data))
-            now = told.setdefault(run, _Session())
+            yield from (f"{place}: {why}" for why in _begins(reported, run, data))
+            now = reported.setdefault(run, _Session())
             sent_back = data["cause"] in _CAME_BACK or (data["cause"] == "resumed" and status == "review")
             now.rounds += sent_back
             now.part, now.status, now.waits_for, now.outcome = data["part"], "running", "", None
         elif kind == "part_ended":
-            yield from (f"{place}: {why}" for why in _ends(told, run, data))
-            now = told.setdefault(run, _Session())
+            yield from (f"{place}: {why}" for why in _ends(reported, run, data))
+            now = reported.setdefault(run, _Session())
             now.status = "waiting" if data["waits_for"] else "ended"
             now.waits_for, now.outcome = data["waits_for"], data["outcome"] or None
         elif kind == "status_changed":
             status = data["to"]
-            for each in told.values() if status in _ENDED else ():
+            for each in reported.values() if status in _ENDED else ():
                 if each.status == "waiting":  # nothing waits for what is over
                     each.status, each.waits_for = "ended", ""
                     each.outcome = "completed" if status == "done" else "aborted"
 
 
-def _begins(told: dict[str, _Session], run: str, data: Row) -> Iterator[str]:
-    others = [other for other, each in told.items() if other != run and each.status != "ended"]
+def _begins(reported: dict[str, _Session], run: str, data: Row) -> Iterator[str]:
+    others = [other for other, each in reported.items() if other != run and each.status != "ended"]
     if others:
         yield f"{run} begins while {others[0]} has not ended"
-    before = told.get(run, _Session())
+    before = reported.get(run, _Session())
     if data["part"] != before.part + 1:
         yield f"part {data['part']} of {run} begins after part {before.part}"
     if before.status not in ("", "waiting"):
         yield f"part {data['part']} of {run} begins while it is {before.status}"
 
 
-def _ends(told: dict[str, _Session], run: str, data: Row) -> Iterator[str]:
-    now = told.get(run, _Session())
+def _ends(reported: dict[str, _Session], run: str, data: Row) -> Iterator[str]:
+    now = reported.get(run, _Session())
     given_up = now.status == "waiting" and not data["waits_for"]
     if data["part"] != now.part or (now.status != "running" and not given_up):
         yield f"part {data['part']} of {run} ends, and part {now.part} is {now.status or 'not begun'}"
 
 
-def _compared(number: int, run: str, told: _Session | None, row: Row | None) -> Iterator[str]:
-    if told is None:
+def _compared(number: int, run: str, reported: _Session | None, row: Row | None) -> Iterator[str]:
+    if reported is None:
         yield f"#{number}: no history tells that {run} began"
     elif row is None:
         yield f"#{number}: the history tells of {run}, which is not there"
     else:
         for what in ("part", "status", "waits_for", "outcome", "rounds"):
-            if row[what] != getattr(told, what):
-                yield f"#{number}: {what} of {run} is {row[what]!r}, and its history says {getattr(told, what)!r}"
+            if row[what] != getattr(reported, what):
+                yield f"#{number}: {what} of {run} is {row[what]!r}, and its history says {getattr(reported, what)!r}"
         if (row["ended_at"] is not None) is not (row["status"] == "ended"):
             yield f"#{number}: {run} is {row['status']}, and has {'an' if row['ended_at'] else 'no'} end"
 
