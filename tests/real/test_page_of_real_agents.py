@@ -18,7 +18,7 @@ MODEL = {
         Run("git add -A && git commit -qm 'Add green tea to the menu'"),
         Answer({"summary": "Green tea is on the menu.", "next_action": {"action": "next"}}),
     ),
-    "# Look at your work": (Answer({"findings": [], "next_action": {"action": "next"}}),),
+    "# Review your work": (Answer({"findings": [], "next_action": {"action": "next"}}),),
     "# Close issue": (Answer({"status": "completed", "next_action": {"action": "closing"}}),),
 }
 
