@@ -70,7 +70,7 @@ def test_two_who_create_the_parts_at_once_create_them_once(open_board: Callable[
 
 
 @pytest.mark.parametrize(
-    ("parts", "told"),
+    ("parts", "reported"),
     [
         (
             (Subtask(key="a", title="A", depends_on=("b",)), Subtask(key="b", title="B", depends_on=("a",))),

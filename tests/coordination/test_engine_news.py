@@ -33,7 +33,7 @@ async def heard(error: Exception, *, words_only: bool) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "reported"),
     [
         (CUT, ["the database did not answer the engine, which asks again: server closed the connection"]),
         (KeyError("x"), ["the engine met an unexpected error: KeyError: 'x'"]),
