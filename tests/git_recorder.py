@@ -92,7 +92,7 @@ def violation(started: Started) -> str:
         inherited = HARDENED in started.words
         return "git of the product got the whole environment" if inherited else ""
     if not started.of_the_product:
-        sandboxed = next((path for path in started.paths() if _is_walled(path)), "")
+        sandboxed = next((path for path in started.paths() if _is_sandboxed(path)), "")
         return f"git ran on the host over the worktree of a session in a sandbox ({sandboxed})" if sandboxed else ""
     for path in started.paths():
         if _is_private(path) or _worktree(path) is not None:
@@ -111,7 +111,7 @@ def _worktree(path: str) -> tuple[str, str] | None:
     return None
 
 
-def _is_walled(path: str) -> bool:
+def _is_sandboxed(path: str) -> bool:
     """Whether a path is in the worktree of a session that has a private repository now."""
     found = _worktree(path)
     return found is not None and Path(found[0], ".git", "genba", "private", found[1], "repository").is_dir()

@@ -131,17 +131,17 @@ def run(
     finally:
         for end in ends:
             os.close(end)
-    return _heard(process, files, timeout)
+    return _received(process, files, timeout)
 
 
-def _heard(process: Forked, files: Sequence[IO[str]], timeout: float) -> "subprocess.CompletedProcess[str]":
-    heard: dict[int, str] = {}
+def _received(process: Forked, files: Sequence[IO[str]], timeout: float) -> "subprocess.CompletedProcess[str]":
+    received: dict[int, str] = {}
     failed: list[Exception] = []
 
     def hear(place: int) -> None:
         try:
             with files[place] as file:
-                heard[place] = file.read()
+                received[place] = file.read()
         except (OSError, ValueError) as error:
             failed.append(error)
 
@@ -157,7 +157,7 @@ def _heard(process: Forked, files: Sequence[IO[str]], timeout: float) -> "subpro
     code = process.wait(max(0.0, deadline - time.monotonic()))
     if failed:
         raise failed[0]
-    return subprocess.CompletedProcess(process.args, code, heard[0], heard[1])
+    return subprocess.CompletedProcess(process.args, code, received[0], received[1])
 
 
 def start(

@@ -143,9 +143,9 @@ CASES: list[tuple[Callable[[Project], None], tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("prepare", "told"), CASES, ids=[case[0].__name__.strip("_") for case in CASES])
+@pytest.mark.parametrize(("prepare", "result"), CASES, ids=[case[0].__name__.strip("_") for case in CASES])
 def test_a_bad_definition_is_refused_and_nothing_changes(
-    project: Project, prepare: Callable[[Project], None], told: tuple[str, ...]
+    project: Project, prepare: Callable[[Project], None], result: tuple[str, ...]
 ) -> None:
     prepare(project)
     project.commit("With a mistake")
@@ -153,7 +153,7 @@ def test_a_bad_definition_is_refused_and_nothing_changes(
 
     done = project.genba("run", "worker", check=3)
 
-    for text in told:
+    for text in result:
         assert text in done.err
     assert "nothing was started, nothing was changed." in done.err
     assert "Traceback" not in done.err

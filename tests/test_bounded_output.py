@@ -245,7 +245,7 @@ def test_the_lines_of_a_secret_with_many_lines_are_hidden_one_by_one(project: Pr
 
 async def test_a_text_that_is_waited_for_is_found_after_any_noise(tmp_path: Path) -> None:
     line = "head -c 9000000 /dev/zero | tr '\\0' '\\n' >&2; printf 'it is rea' >&2; sleep 0.1; echo dy >&2"
-    heard: list[tuple[str, str]] = []
+    received: list[tuple[str, str]] = []
     command = Command(
         argv=("sh", "-c", line),
         workdir=str(tmp_path),
@@ -256,11 +256,11 @@ async def test_a_text_that_is_waited_for_is_found_after_any_noise(tmp_path: Path
         awaits="it is ready",
     )
 
-    done = await ProcessSupervisor().run(command, lambda stream, text: heard.append((stream, text)))
+    done = await ProcessSupervisor().run(command, lambda stream, text: received.append((stream, text)))
 
     assert done.stderr.endswith("\nit is ready\n")
-    assert heard.count((AWAITED, "it is ready")) == 1
-    assert len(heard) < EVENTS
+    assert received.count((AWAITED, "it is ready")) == 1
+    assert len(received) < EVENTS
 
 
 def test_a_huge_structured_reply_is_refused_and_the_journal_stays_short(project: Project) -> None:

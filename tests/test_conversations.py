@@ -37,38 +37,38 @@ def silent(_stream: str, _line: str) -> None:
 
 
 async def test_the_next_reply_depends_on_the_answer(tmp_path: Path) -> None:
-    heard: list[bytes] = []
+    received: list[bytes] = []
 
-    async def converse(send: Send, said: "asyncio.Queue[bytes]") -> None:
+    async def converse(send: Send, reply: "asyncio.Queue[bytes]") -> None:
         await send(b"one\n")
-        heard.append(await said.get())
-        await send(heard[-1] + b" twice\n")
-        heard.append(await said.get())
+        received.append(await reply.get())
+        await send(received[-1] + b" twice\n")
+        received.append(await reply.get())
 
     done = await ProcessSupervisor().run(a_talk(tmp_path, ECHO, converse), silent)
 
-    assert heard == [b"heard one", b"heard heard one twice"]
+    assert received == [b"heard one", b"heard heard one twice"]
     assert (done.ending, done.code) == (Ending.EXITED, 0)
     assert done.stdout.endswith("end of input\n")
 
 
 async def test_the_last_output_of_a_process_that_ends_first_is_still_read(tmp_path: Path) -> None:
-    heard: list[bytes] = []
+    received: list[bytes] = []
 
-    async def converse(send: Send, said: "asyncio.Queue[bytes]") -> None:
+    async def converse(send: Send, reply: "asyncio.Queue[bytes]") -> None:
         while True:
-            heard.append(await said.get())
+            received.append(await reply.get())
             await asyncio.sleep(0)
 
     done = await ProcessSupervisor().run(a_talk(tmp_path, "for n in range(50): print(n)", converse), silent)
 
     assert done.ending is Ending.EXITED
-    assert heard == [str(number).encode() for number in range(50)]
+    assert received == [str(number).encode() for number in range(50)]
 
 
 async def test_a_process_that_stays_after_the_talk_is_ended_and_that_is_no_timeout(tmp_path: Path) -> None:
-    async def converse(send: Send, said: "asyncio.Queue[bytes]") -> None:
-        assert await said.get() == b"here"
+    async def converse(send: Send, reply: "asyncio.Queue[bytes]") -> None:
+        assert await reply.get() == b"here"
 
     stubborn = "import time\nprint('here', flush=True)\ntime.sleep(600)"
     done = await ProcessSupervisor().run(a_talk(tmp_path, stubborn, converse, seconds=60), silent)
@@ -79,7 +79,7 @@ async def test_a_process_that_stays_after_the_talk_is_ended_and_that_is_no_timeo
 
 
 async def test_an_error_of_the_talk_ends_the_process_and_is_raised(tmp_path: Path) -> None:
-    async def converse(send: Send, said: "asyncio.Queue[bytes]") -> None:
+    async def converse(send: Send, reply: "asyncio.Queue[bytes]") -> None:
         raise UnrecoverableError("no more of this")
 
     processes = ProcessSupervisor()
@@ -90,7 +90,7 @@ async def test_an_error_of_the_talk_ends_the_process_and_is_raised(tmp_path: Pat
 
 
 async def test_a_process_that_does_not_listen_runs_into_its_time(tmp_path: Path) -> None:
-    async def converse(send: Send, said: "asyncio.Queue[bytes]") -> None:
+    async def converse(send: Send, reply: "asyncio.Queue[bytes]") -> None:
         await send(b"x" * 10_000_000)
 
     deaf = "import time\ntime.sleep(600)"
@@ -100,7 +100,7 @@ async def test_a_process_that_does_not_listen_runs_into_its_time(tmp_path: Path)
 
 
 async def test_a_process_that_is_gone_can_be_spoken_to_without_harm(tmp_path: Path) -> None:
-    async def converse(send: Send, said: "asyncio.Queue[bytes]") -> None:
+    async def converse(send: Send, reply: "asyncio.Queue[bytes]") -> None:
         while True:
             await send(b"x" * 100_000)
 

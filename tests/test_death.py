@@ -293,9 +293,9 @@ def _sent_back_agent(project: Project, here: Path, second: str) -> None:
 
 
 def test_a_run_that_dies_after_its_work_was_sent_back_asks_its_agent_again(project: Project, tmp_path: Path) -> None:
-    mend = "echo b > both.txt && git add -A && git commit -qm both"
+    fix = "echo b > both.txt && git add -A && git commit -qm both"
     wait = f"test -e {tmp_path}/seen || {{ touch {tmp_path}/seen; sleep 1000; }}; "
-    _sent_back_agent(project, tmp_path, wait + mend)
+    _sent_back_agent(project, tmp_path, wait + fix)
     run = _killed(project, tmp_path / "seen", "worker")
 
     result = project.run("--resume", run)

@@ -252,8 +252,8 @@ def test_the_image_is_built_and_two_workers_of_it_work_off_tasks(
             raise AssertionError("\n".join(deployed.said(worker) for worker in workers)) from None
         names = project.git("--git-dir", str(tmp_path / "volumes/remote/project.git"), "ls-tree", "--name-only", "main")
         assert {"task-1.txt", "task-2.txt", "task-3.txt"} <= set(names.split())
-        walls = engine.ask("exec", workers[0], "sh", "-c", "cd /srv/genba/project && genba doctor")
-        assert re.search(r"✓ bubblewrap +works", walls), "the security options of the compose file are what walls need"
+        handle = engine.ask("exec", workers[0], "sh", "-c", "cd /srv/genba/project && genba doctor")
+        assert re.search(r"✓ bubblewrap +works", handle), "the security options of the compose file are what walls need"
         server = deployed.start("server", project.root)
 
         def lives() -> bool:

@@ -208,9 +208,9 @@ def test_the_check_of_the_sandbox_agrees_with_a_run(machine: Machine) -> None:
     machine.environment["PATH"] = f"{machine.bin}:{os.environ['PATH']}"
 
     result = machine.doctor("--json").json
-    walls = next(each for each in result["findings"] if each["name"] == "bubblewrap")
+    sandbox = next(each for each in result["findings"] if each["name"] == "bubblewrap")
 
-    assert result["sandbox"] == ("bubblewrap" if walls["health"] == "fine" else "worktree")
+    assert result["sandbox"] == ("bubblewrap" if sandbox["health"] == "fine" else "worktree")
 
 
 def test_a_sandbox_works_only_if_a_session_would_work_in_it(machine: Machine) -> None:

@@ -583,7 +583,7 @@ def test_nothing_is_cleared_away_where_nothing_was_left(project: Project) -> Non
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("words", "code", "reported"),
     [
         (("--workers", "0"), 2, "0 is not in the range"),
         (("--workers", "many"), 2, "is not a valid integer"),
@@ -594,9 +594,9 @@ def test_nothing_is_cleared_away_where_nothing_was_left(project: Project) -> Non
     ],
 )
 def test_what_cannot_be_worked_with_is_refused_before_anything_starts(
-    project: Project, words: tuple[str, ...], code: int, told: str
+    project: Project, words: tuple[str, ...], code: int, reported: str
 ) -> None:
-    assert told in refused(project, "work", *words, code=code)
+    assert reported in refused(project, "work", *words, code=code)
 
 
 SCRIPTED = textwrap.dedent("""

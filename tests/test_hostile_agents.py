@@ -140,21 +140,21 @@ def test_a_child_that_holds_the_pipes_open_does_not_hold_up_the_run(project: Pro
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "output"),
     [
         ("printf 'x' > \"$(printf 'a\\001b')\"; git add -A; git commit -qm \"$(printf 'a\\001b\\002c\\002d')\"", 1),
         ("printf x > \"$(printf 'a\\377')\"; git add -A; git commit -qm odd", 1),
         ("printf x > \"$(printf 'a\\nb')\"; git add -A; git commit -qm newline", 1),
     ],
 )
-def test_odd_names_and_subjects_are_only_names_and_subjects(project: Project, line: str, told: int) -> None:
+def test_odd_names_and_subjects_are_only_names_and_subjects(project: Project, line: str, output: int) -> None:
     _custom(project, line)
 
     result = project.run("worker")
 
     assert result["outcome"] == "completed"
     finished = next(event for event in project.events() if event["event"] == "iteration_finished")
-    assert len(finished["commits"]) == told
+    assert len(finished["commits"]) == output
 
 
 def test_a_file_whose_name_is_no_text_is_reported(project: Project) -> None:

@@ -57,7 +57,7 @@ class Raw:
 
 @pytest.mark.parametrize("path", [AGENT, ".agent/worker/steps_registry.json", ".agent/worker/config.json"])
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("[" * DEEP + "]" * DEEP, "nested too deeply"),
         ('{"runner": ' + "[" * 200 + "]" * 200 + "}", "nested too deeply"),
@@ -69,13 +69,13 @@ class Raw:
     ],
     ids=["bottomless", "deep", "long number", "large number", "nan", "infinite", "surrogate key"],
 )
-def test_unusable_json_is_refused(project: Project, path: str, text: str, told: str) -> None:
+def test_unusable_json_is_refused(project: Project, path: str, text: str, reported: str) -> None:
     project.agent()
     project.write(path, text)
     project.commit()
     output = refused(project)
     assert path in output
-    assert told in output
+    assert reported in output
 
 
 YAML = {
@@ -168,10 +168,10 @@ def test_a_step_has_a_plain_name(project: Project, name: str) -> None:
     assert "a step's name has letters" in refused(project)
 
 
-@pytest.mark.parametrize(("path", "told"), [(LONG, "too long"), ("/etc/passwd", "leaves"), ("../x", "leaves")])
-def test_a_file_that_a_check_waits_for_has_a_path_in_the_tree(project: Project, path: str, told: str) -> None:
+@pytest.mark.parametrize(("path", "reported"), [(LONG, "too long"), ("/etc/passwd", "leaves"), ("../x", "leaves")])
+def test_a_file_that_a_check_waits_for_has_a_path_in_the_tree(project: Project, path: str, reported: str) -> None:
     project.agent(registry={"validators": {"there": {"type": "file-exists", "path": path}}})
-    assert f"validators.there.path: {'is ' if told == 'too long' else ''}" in refused(project)
+    assert f"validators.there.path: {'is ' if reported == 'too long' else ''}" in refused(project)
 
 
 ROOT, LOGS = "runner.execution.worktree.root", "runner.logging.directory"
@@ -206,7 +206,7 @@ def test_working_trees_are_never_outside_and_journals_may_be(project: Project, t
 
 
 @pytest.mark.parametrize(
-    ("adapter", "told"),
+    ("adapter", "reported"),
     [
         ({"command": []}, "got nothing"),
         ({"command": ""}, "got nothing"),
@@ -223,11 +223,11 @@ def test_working_trees_are_never_outside_and_journals_may_be(project: Project, t
     ],
 )
 def test_a_command_that_cannot_be_started_is_refused_before_anything_is_touched(
-    project: Project, adapter: dict[str, Any], told: str
+    project: Project, adapter: dict[str, Any], reported: str
 ) -> None:
     project.agent(adapter={"type": "custom", **adapter})
-    assert told in refused(project)
-    assert told in refused(project, "agent", "check", "worker")
+    assert reported in refused(project)
+    assert reported in refused(project, "agent", "check", "worker")
 
 
 @pytest.mark.parametrize("command", [[], "", [""], ["x" * 200_000]])
@@ -380,7 +380,7 @@ def test_a_composite_that_doubles_with_every_name_is_refused(project: Project) -
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "told"),
+    ("name", "kind", "reported"),
     [
         ("merge", "boolean", "--no-merge is an option of genba run itself"),
         ("push", "string", "--push is an option of genba run itself"),
@@ -389,9 +389,11 @@ def test_a_composite_that_doubles_with_every_name_is_refused(project: Project) -
         ("issue", "string", "it is the number of an issue"),
     ],
 )
-def test_a_parameter_that_would_hide_something_is_refused(project: Project, name: str, kind: str, told: str) -> None:
+def test_a_parameter_that_would_hide_something_is_refused(
+    project: Project, name: str, kind: str, reported: str
+) -> None:
     project.agent(parameters={name: {"type": kind}})
-    assert told in refused(project)
+    assert reported in refused(project)
 
 
 @pytest.mark.parametrize("value", ["1.5", "0", "-3", "inf", "nan", "1e400", "9" * 400, "9" * 5000, "abc", ""])

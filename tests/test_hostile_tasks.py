@@ -87,7 +87,7 @@ def test_what_is_wrong_with_git_is_reported_in_its_own_words(project: Project) -
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "result"),
     [
         ("dod: [git_clean]\ndod: []\n", 'the key "dod" stands there twice'),
         ("dod:\n- {type: custom_script, script: a, script: b}\n", 'the key "script" stands there twice'),
@@ -97,10 +97,10 @@ def test_what_is_wrong_with_git_is_reported_in_its_own_words(project: Project) -
         ("database: {url: 'mysql://x'}\n", "neither sqlite:// nor postgresql://"),
     ],
 )
-def test_settings_that_say_nothing_clear_are_refused(project: Project, text: str, told: str) -> None:
+def test_settings_that_say_nothing_clear_are_refused(project: Project, text: str, result: str) -> None:
     project.write(".genba/config.yaml", text)
     done = project.genba("task", "add", "x", check=3)
-    assert told in done.err
+    assert result in done.err
     assert "hint: " in done.err
     assert not (project.root / ".genba" / "genba.db").exists()
 

@@ -389,14 +389,14 @@ def test_conflicts_and_failures_after_a_merge_are_reported_in_japanese(yard: Yar
 _WORDS_BETWEEN = 3
 
 
-def made_of(words: str, phrases: list[str], said: str) -> bool:
+def made_of(words: str, phrases: list[str], stderr: str) -> bool:
     """Whether the code says these words, in one piece or put together of phrases."""
-    if words in said:
+    if words in stderr:
         return True
     rest = words
     for phrase in phrases:
         rest = rest.replace(phrase, " ")
-    return all(word in said for word in rest.split()) and len(rest.split()) <= _WORDS_BETWEEN
+    return all(word in stderr for word in rest.split()) and len(rest.split()) <= _WORDS_BETWEEN
 
 
 @pytest.mark.parametrize("language", list(sentences.CATALOGUES))

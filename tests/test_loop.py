@@ -133,21 +133,21 @@ async def test_the_session_is_resumed_in_the_next_iteration(define: Any) -> None
 
 
 @pytest.mark.parametrize(
-    ("limits", "told"),
+    ("limits", "output"),
     [
         ({"tokens": 150}, "200 of 150 tokens"),
         ({"costUsd": 0.5}, "$0.6 of $0.5"),
         ({"maxIterations": 2}, "2 of 2 iter"),
     ],
 )
-async def test_reaching_a_budget_is_never_success(define: Any, limits: dict[str, Any], told: str) -> None:
+async def test_reaching_a_budget_is_never_success(define: Any, limits: dict[str, Any], output: str) -> None:
     reply = Reply(text="still working", usage=Usage(60, 40, 0.3))
     table = Table(define(SIGNAL, limits=limits), reply, reply)
 
     result = await table.run()
 
     assert result.outcome is Outcome.BUDGET_EXHAUSTED
-    assert told in result.reason
+    assert output in result.reason
     assert table.repository.messages == []
 
 
@@ -195,9 +195,9 @@ class SlowAgent(ReplyingAgent):
         super().__init__(*answers)
         self.clock = clock
 
-    async def execute(self, instance: AgentInstance, ask: Ask, heard: OutputListener) -> Reply:
+    async def execute(self, instance: AgentInstance, ask: Ask, received: OutputListener) -> Reply:
         self.clock.time += 5
-        return await super().execute(instance, ask, heard)
+        return await super().execute(instance, ask, received)
 
 
 async def test_the_time_of_a_run_counts_its_second_questions_too(define: Any) -> None:

@@ -10,14 +10,14 @@ from tests.faketime import NOT_RUN, library
 
 
 def test_a_whole_day_has_every_kind_of_deed_and_nights_without_any() -> None:
-    deeds = plan(24)
+    effects = plan(24)
 
-    assert {deed.kind for deed in deeds} == set(Kind)
+    assert {deed.kind for deed in effects} == set(Kind)
     idle = [hour for hour in range(24) if is_idle(hour, 24)]
     assert idle == [*range(8, 16), 22, 23]
-    assert not [deed for deed in deeds if deed.at // HOUR in idle]
-    asked = {deed.number for deed in deeds if deed.kind is Kind.ASKING}
-    assert asked == {deed.number for deed in deeds if deed.kind is Kind.ANSWER}
+    assert not [deed for deed in effects if deed.at // HOUR in idle]
+    asked = {deed.number for deed in effects if deed.kind is Kind.ASKING}
+    assert asked == {deed.number for deed in effects if deed.kind is Kind.ANSWER}
 
 
 @pytest.mark.skipif(library() is None, reason=NOT_RUN)

@@ -164,7 +164,7 @@ def test_what_happened_to_a_task_is_its_history(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("words", "code", "result"),
     [
         (("show", "9"), 4, "there is no task #9"),
         (("cancel", "9"), 4, "there is no task #9"),
@@ -196,11 +196,13 @@ def test_what_happened_to_a_task_is_its_history(project: Project) -> None:
         (("comment", "1", "  "), 2, "there is nothing said"),
     ],
 )
-def test_a_refusal_says_why_and_changes_nothing(project: Project, words: tuple[str, ...], code: int, told: str) -> None:
+def test_a_refusal_says_why_and_changes_nothing(
+    project: Project, words: tuple[str, ...], code: int, result: str
+) -> None:
     with project.board() as board:
         board.add(TaskDraft(title="one"), TESTER)
         board.add(TaskDraft(title="two", dependencies=(1,)), TESTER)
-    assert told in refused(project, *words, code=code)
+    assert result in refused(project, *words, code=code)
 
 
 def test_an_agent_is_no_person(project: Project) -> None:

@@ -228,11 +228,11 @@ def test_rejected_work_goes_back_with_the_evidence_and_is_fixed(project: Project
     project.issue(1, "Make it thrice", type="feature")
     lie = {"do": [{"write": {"path": "code_.py", "text": "def twice(x):\n    return 0\n"}}, {"commit": "Done"}],
            "reply": {"status": "completed", "summary": "All tests pass."}}  # fmt: skip
-    mend = {"expect": ["`verification` does not hold: rejected: goals_not_met (tests_pass)", "AssertionError: 0 != 4"],
+    fix = {"expect": ["`verification` does not hold: rejected: goals_not_met (tests_pass)", "AssertionError: 0 != 4"],
             "do": [{"write": {"path": "code_.py", "text": CODE + "\n\nTHRICE = 3\n"}}, {"commit": "Mend"}],
             "reply": {"status": "completed"}}  # fmt: skip
     project.agent(
-        parameters=ISSUE, integrations=CLOSES, completion={"type": "externalState"}, script={"turns": [lie, mend]}
+        parameters=ISSUE, integrations=CLOSES, completion={"type": "externalState"}, script={"turns": [lie, fix]}
     )
 
     result = project.run("worker", "--issue", "1")

@@ -27,12 +27,12 @@ def _write(path: str, text: str) -> dict[str, Any]:
 def test_a_conflict_that_was_resolved_badly_is_not_merged(project: Project) -> None:
     project.write("shared.txt", "in the beginning\n")
     first = [_write("shared.txt", "agent\n"), {"commit": "Change"}, {"run": MOVE_MAIN.format("echo user > shared.txt")}]
-    mend = [_write("shared.txt", "both\n"), {"commit": "Mend"}]
+    fix = [_write("shared.txt", "both\n"), {"commit": "Mend"}]
     project.agent(
         completion={"type": "keywordSignal", "config": {"completionKeyword": "DONE"}},
         steps=CONDITION,
         registry=GOOD,
-        script={"turns": [{"do": first, "reply": {"word": "DONE"}}, {"do": mend, "reply": {"word": "DONE"}}]},
+        script={"turns": [{"do": first, "reply": {"word": "DONE"}}, {"do": fix, "reply": {"word": "DONE"}}]},
     )
     stopped = project.run("worker", check=5)
     tree = Path(stopped["workdir"])
@@ -311,14 +311,14 @@ def test_the_way_on_of_a_gate_reaches_the_closing_step(project: Project) -> None
 def test_a_commit_beside_the_branch_does_not_make_the_branch_green(project: Project) -> None:
     first = "echo BAD > s.txt; git add -A; git commit -qm bad; "
     first += "git checkout -q --detach; echo fine > s.txt; git commit -qam fine"
-    mend = "git checkout -q -f -; git checkout -q -f $(git for-each-ref --format='%(refname:short)' refs/heads/genba); "
-    mend += "echo fine > s.txt; git commit -qam fine"
+    fix = "git checkout -q -f -; git checkout -q -f $(git for-each-ref --format='%(refname:short)' refs/heads/genba); "
+    fix += "echo fine > s.txt; git commit -qam fine"
     project.agent(
         completion=KEYWORD,
         steps=CONDITION,
         registry=GOOD,
         script={
-            "turns": [{"do": [{"run": first}], "reply": {"w": "DONE"}}, {"do": [{"run": mend}], "reply": {"w": "DONE"}}]
+            "turns": [{"do": [{"run": first}], "reply": {"w": "DONE"}}, {"do": [{"run": fix}], "reply": {"w": "DONE"}}]
         },
     )
 

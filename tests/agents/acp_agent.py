@@ -32,8 +32,8 @@ def read() -> dict[str, Any]:
     return message
 
 
-def update(session: str, told: dict[str, Any]) -> None:
-    out({"method": "session/update", "params": {"sessionId": session, "update": told}})
+def update(session: str, result: dict[str, Any]) -> None:
+    out({"method": "session/update", "params": {"sessionId": session, "update": result}})
 
 
 def act(session: str, turn: dict[str, Any], ask_id: Any) -> bool:

@@ -66,12 +66,12 @@ class Scene:
     async def ask(self, script: dict[str, Any], settings: dict[str, Any] | None = None, **ask: Any) -> Reply:
         adapter = self.adapter(script, **(settings or {}))
         instance = await adapter.start(self.session)
-        return await adapter.execute(instance, self.question(**ask), lambda *told: self.heard.append(told))
+        return await adapter.execute(instance, self.question(**ask), lambda *result: self.heard.append(result))
 
     def question(self, **changed: Any) -> Ask:
         return msgspec.structs.replace(an_ask(self.session), **changed)
 
-    def told(self, what: str) -> list[Any]:
+    def result(self, what: str) -> list[Any]:
         entries = [json.loads(line) for line in self.log.read_text().splitlines()]
         return [value for name, value in entries if name == what]
 
@@ -84,8 +84,8 @@ def scene(tmp_path: Path) -> Scene:
     return Scene(tmp_path)
 
 
-def a_call(**told: Any) -> dict[str, Any]:
-    return {"update": {"sessionUpdate": "tool_call", "toolCallId": "call-1", "status": "in_progress", **told}}
+def a_call(**result: Any) -> dict[str, Any]:
+    return {"update": {"sessionUpdate": "tool_call", "toolCallId": "call-1", "status": "in_progress", **result}}
 
 
 def may_it(options: list[dict[str, str]] | None = None, **call: Any) -> dict[str, Any]:
@@ -110,9 +110,9 @@ async def test_a_question_goes_in_as_a_prompt_and_its_answer_comes_back(scene: S
     reply = await scene.ask({"turns": [{"say": "hel"}, {"say": "lo"}, DONE]})
 
     assert (reply.text, reply.session_id, reply.exit_code) == ("hello", "session-1", 0)
-    [asked] = scene.told("session/prompt")
+    [asked] = scene.result("session/prompt")
     assert asked["prompt"] == [{"type": "text", "text": "You are polite.\n\nSay hello."}]
-    assert scene.told("session/new") == [{"cwd": str(scene.tree), "mcpServers": []}]
+    assert scene.result("session/new") == [{"cwd": str(scene.tree), "mcpServers": []}]
 
 
 async def test_the_host_offers_the_agent_neither_files_nor_a_terminal_and_refuses_them(scene: Scene) -> None:
@@ -120,10 +120,10 @@ async def test_the_host_offers_the_agent_neither_files_nor_a_terminal_and_refuse
     asks = {"ask": wanted, "method": "fs/write_text_file"}
     await scene.ask({"turns": [asks, {"ask": {}, "method": "terminal/create"}, {"say": "hello"}, DONE]})
 
-    [offered] = scene.told("initialize")
+    [offered] = scene.result("initialize")
     assert offered["clientCapabilities"]["fs"] == {"readTextFile": False, "writeTextFile": False}
     assert offered["clientCapabilities"]["terminal"] is False
-    assert [answer["error"]["code"] for answer in scene.told("permission")] == [-32601, -32601]
+    assert [answer["error"]["code"] for answer in scene.result("permission")] == [-32601, -32601]
     assert not (scene.tmp_path / "out.txt").exists()
 
 
@@ -136,7 +136,7 @@ async def test_only_text_after_the_last_tool_is_the_answer(scene: Scene) -> None
 async def test_a_schema_is_asked_for_in_the_prompt(scene: Scene) -> None:
     await scene.ask({}, output_schema={"type": "object", "required": ["height"]})
 
-    [asked] = scene.told("session/prompt")
+    [asked] = scene.result("session/prompt")
     assert asked["prompt"][0]["text"].endswith('fits this JSON Schema:\n\n{"type":"object","required":["height"]}\n')
 
 
@@ -161,7 +161,7 @@ async def test_garbage_and_unknown_updates_do_no_harm(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "name"),
+    ("result", "name"),
     [
         ({"kind": "read", "title": "Reading app.py"}, "Read"),
         ({"kind": "edit", "title": "Editing app.py"}, "Edit"),
@@ -183,9 +183,9 @@ async def test_garbage_and_unknown_updates_do_no_harm(scene: Scene) -> None:
         ({"kind": "other", "title": "a thing\nof its own"}, "a_thing_of_its_own"),
     ],
 )
-async def test_tools_have_the_names_of_the_house(scene: Scene, told: dict[str, Any], name: str) -> None:
+async def test_tools_have_the_names_of_the_house(scene: Scene, result: dict[str, Any], name: str) -> None:
     scene.session = msgspec.structs.replace(scene.session, mcp=(McpServer(name="orch", command=("true",)),))
-    reply = await scene.ask({"turns": [a_call(**told), DONE]})
+    reply = await scene.ask({"turns": [a_call(**result), DONE]})
 
     assert reply.tools_used == (name,)
     assert scene.of("tool")[0].startswith(name)
@@ -251,7 +251,7 @@ async def test_the_boundaries_answer_when_the_agent_asks(
     turns = [may_it(kind=kind, title="it"), {"say": "hello"}, DONE]
     reply = await scene.ask({"turns": turns}, permission_mode=mode, allowed_tools=listed)
 
-    [answer] = scene.told("permission")
+    [answer] = scene.result("permission")
     assert answer["result"]["outcome"] == {"outcome": "selected", "optionId": "yes" if yes else "no"}
     assert bool(reply.tools_denied) is not yes
     assert bool(reply.tools_used) is yes
@@ -276,7 +276,7 @@ async def test_an_agent_that_offers_no_way_to_refuse_gets_a_cancelled_choice(sce
     turns = [may_it([{"optionId": "yes", "kind": "allow_once", "name": "Yes"}], kind="execute", title="it"), DONE]
     await scene.ask({"turns": turns})
 
-    [answer] = scene.told("permission")
+    [answer] = scene.result("permission")
     assert answer["result"]["outcome"] == {"outcome": "cancelled"}
 
 
@@ -284,7 +284,7 @@ async def test_an_agent_that_offers_no_way_to_refuse_gets_a_cancelled_choice(sce
 async def test_a_question_that_makes_no_sense_is_answered_with_no(scene: Scene, asked: Any) -> None:
     reply = await scene.ask({"turns": [{"ask": asked}, {"say": "hello"}, DONE]}, permission_mode=BYPASS)
 
-    [answer] = scene.told("permission")
+    [answer] = scene.result("permission")
     assert answer["result"]["outcome"] == {"outcome": "cancelled"}
     assert reply.tools_used == ()
 
@@ -304,9 +304,9 @@ async def test_a_session_goes_on_without_its_instructions_again(
     again = await scene.ask(script, session_id=first.session_id, number=2)
 
     assert again.session_id == "session-1"
-    assert [message["sessionId"] for message in scene.told(method)] == ["session-1"]
-    assert len(scene.told("session/new")) == 1
-    assert [message["prompt"][0]["text"] for message in scene.told("session/prompt")] == [
+    assert [message["sessionId"] for message in scene.result(method)] == ["session-1"]
+    assert len(scene.result("session/new")) == 1
+    assert [message["prompt"][0]["text"] for message in scene.result("session/prompt")] == [
         "You are polite.\n\nSay hello.",
         "Say hello.",
     ]
@@ -316,7 +316,7 @@ async def test_a_session_that_goes_on_gets_other_instructions(scene: Scene) -> N
     first = await scene.ask({})
     await scene.ask({}, session_id=first.session_id, system_prompt="You are rude.")
 
-    assert scene.told("session/prompt")[1]["prompt"][0]["text"] == "You are rude.\n\nSay hello."
+    assert scene.result("session/prompt")[1]["prompt"][0]["text"] == "You are rude.\n\nSay hello."
 
 
 @pytest.mark.parametrize(
@@ -331,7 +331,7 @@ async def test_where_a_session_cannot_go_on_a_new_one_is_begun(scene: Scene, scr
 
     assert reply.session_id == "session-1"
     assert "a new one is begun" in scene.of("notice")[0]
-    assert scene.told("session/prompt")[0]["prompt"][0]["text"].startswith("You are polite.")
+    assert scene.result("session/prompt")[0]["prompt"][0]["text"].startswith("You are polite.")
 
 
 @pytest.mark.parametrize("when", ["repeats", "repeats afterwards"])
@@ -375,14 +375,14 @@ async def test_the_model_and_the_plan_mode_are_set_where_the_agent_has_them(scen
     settings = {"models": {"haiku": "small"}}
     await scene.ask({"session/new": MODES_OF_AGENT}, settings, permission_mode=PLAN)
 
-    assert scene.told("session/set_mode") == [{"sessionId": "session-1", "modeId": "plan"}]
-    assert scene.told("session/set_model") == [{"sessionId": "session-1", "modelId": "small"}]
+    assert scene.result("session/set_mode") == [{"sessionId": "session-1", "modeId": "plan"}]
+    assert scene.result("session/set_model") == [{"sessionId": "session-1", "modelId": "small"}]
 
 
 async def test_options_are_another_way_to_offer_the_same(scene: Scene) -> None:
     await scene.ask({"session/new": OPTIONS_OF_AGENT}, {"models": {"haiku": "small"}}, permission_mode=PLAN)
 
-    assert scene.told("session/set_config_option") == [
+    assert scene.result("session/set_config_option") == [
         {"sessionId": "session-1", "configId": "how", "value": "plan"},
         {"sessionId": "session-1", "configId": "model", "value": "vendor/small"},
     ]
@@ -392,14 +392,14 @@ async def test_a_session_that_was_left_in_plan_mode_is_brought_back_to_work(scen
     modes = {**MODES_OF_AGENT["modes"], "currentModeId": "plan"}
     await scene.ask({"session/load": {"modes": modes}}, session_id="old")
 
-    assert scene.told("session/set_mode") == [{"sessionId": "old", "modeId": "default"}]
+    assert scene.result("session/set_mode") == [{"sessionId": "old", "modeId": "default"}]
 
 
 async def test_the_mode_of_the_settings_is_set_but_never_in_place_of_planning(scene: Scene) -> None:
     for mode in (ACCEPT, PLAN):
         await scene.ask({"session/new": MODES_OF_AGENT}, {"mode": "yolo"}, permission_mode=mode)
 
-    assert [message["modeId"] for message in scene.told("session/set_mode")] == ["yolo", "plan"]
+    assert [message["modeId"] for message in scene.result("session/set_mode")] == ["yolo", "plan"]
 
 
 async def test_a_mode_that_the_agent_does_not_have_is_refused_with_those_that_it_has(scene: Scene) -> None:
@@ -429,7 +429,7 @@ async def test_servers_are_passed_in_with_their_tokens_and_variables(
     )
     await scene.ask({})
 
-    assert scene.told("session/new")[0]["mcpServers"] == [
+    assert scene.result("session/new")[0]["mcpServers"] == [
         {
             "type": "http",
             "name": "orch",
@@ -471,7 +471,7 @@ async def test_the_agent_lives_in_its_own_home_and_knows_its_model_by_the_variab
     settings = {"provider": provider, "pass_env": ("PASSED",), "env": {"OWN": "yes"}}
     await scene.ask({}, settings)
 
-    [seen] = scene.told("environment")
+    [seen] = scene.result("environment")
     home = scene.session.home
     wanted = {
         "HOME": home,
@@ -515,9 +515,9 @@ async def test_a_known_agent_gets_its_words_and_settings(scene: Scene) -> None:
         scene.tmp_path,
     )
     instance = await adapter.start(scene.session)
-    await adapter.execute(instance, scene.question(), lambda *told: scene.heard.append(told))
+    await adapter.execute(instance, scene.question(), lambda *result: scene.heard.append(result))
 
-    assert scene.told("argv") == [["--acp", "--model", "gemini-2.5-flash", "--debug"]]
+    assert scene.result("argv") == [["--acp", "--model", "gemini-2.5-flash", "--debug"]]
     written = json.loads((Path(scene.session.home) / ".gemini/settings.json").read_text())
     assert written["security"]["auth"]["selectedType"] == "gemini-api-key"
 
@@ -557,12 +557,12 @@ async def test_the_conversation_crosses_the_sandbox(scene: Scene) -> None:
         home=scene.session.home,
         readable=(str(Path(AGENT).parent), sys.prefix, sys.base_prefix),
     )
-    walls = await BubblewrapSandbox(ProcessSupervisor()).open(spec)
+    handle = await BubblewrapSandbox(ProcessSupervisor()).open(spec)
     try:
-        scene.session = msgspec.structs.replace(scene.session, processes=walls, sandboxed=True)
+        scene.session = msgspec.structs.replace(scene.session, processes=handle, sandboxed=True)
         reply = await scene.ask({"turns": [may_it(kind="execute", title="make"), {"say": "hello"}, DONE]})
     finally:
-        await walls.close()
+        await handle.close()
 
     assert (reply.text, reply.tools_used) == ("hello", ("Bash",))
 
@@ -600,7 +600,7 @@ async def test_tokens_are_also_found_where_gemini_tells_them(scene: Scene) -> No
 
 
 @pytest.mark.parametrize(
-    ("reason", "error", "said"),
+    ("reason", "error", "output"),
     [
         ("refusal", UnrecoverableError, "refused"),
         ("cancelled", AgentUnavailable, "cancelled"),
@@ -608,9 +608,9 @@ async def test_tokens_are_also_found_where_gemini_tells_them(scene: Scene) -> No
     ],
 )
 async def test_a_turn_without_an_answer_is_an_error(
-    scene: Scene, reason: str, error: type[GenbaError], said: str
+    scene: Scene, reason: str, error: type[GenbaError], output: str
 ) -> None:
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=output):
         await scene.ask({"turns": [{"result": {"stopReason": reason}}]})
 
 
@@ -681,7 +681,7 @@ def test_refusals_are_sorted_by_what_would_help(code: int, message: str, data: A
 
 
 @pytest.mark.parametrize(
-    ("said", "seconds"),
+    ("output", "seconds"),
     [
         ("429 Too Many Requests, retry-after: 30", 30),
         ('{"error":{"code":429,"details":[{"retryDelay":"7.5s"}]}}', 7.5),
@@ -689,8 +689,8 @@ def test_refusals_are_sorted_by_what_would_help(code: int, message: str, data: A
         ("429: resets in 1m 500ms", 60.5),
     ],
 )
-def test_the_time_to_come_back_is_found_in_the_words(said: str, seconds: float) -> None:
-    error = refused(-32603, said, None, "")
+def test_the_time_to_come_back_is_found_in_the_words(output: str, seconds: float) -> None:
+    error = refused(-32603, output, None, "")
 
     assert isinstance(error, RecoverableError)
     assert error.retry_after == pytest.approx(seconds)

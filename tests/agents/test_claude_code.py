@@ -43,7 +43,7 @@ class Ear:
     def __init__(self, folder: Path, **more: Any) -> None:
         self.heard: list[tuple[str, str]] = []
         self.reading = ClaudeReading(
-            lambda *said: self.heard.append(said),
+            lambda *printed: self.heard.append(printed),
             totals=Totals(str(folder)),
             tree="/place/tree",
             **{"resumed": False, "now": lambda: RESETS_AT - 600, **more},

@@ -26,7 +26,7 @@ TRANSCRIPTS = Path(__file__).parent / "transcripts" / "codex"
 class Listener:
     def __init__(self, folder: Path, **reading: Any) -> None:
         self.heard: list[tuple[str, str]] = []
-        self.reading = CodexReading(lambda *said: self.heard.append(said), totals=Totals(str(folder)), **reading)
+        self.reading = CodexReading(lambda *printed: self.heard.append(printed), totals=Totals(str(folder)), **reading)
 
     def hears(self, name: str, code: int = 0) -> Reply:
         for line in (TRANSCRIPTS / f"{name}.jsonl").read_bytes().splitlines():

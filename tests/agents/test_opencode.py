@@ -23,7 +23,7 @@ TRANSCRIPTS = Path(__file__).parent / "transcripts" / "opencode"
 class Listener:
     def __init__(self, **reading: Any) -> None:
         self.heard: list[tuple[str, str]] = []
-        self.reading = OpenCodeReading(lambda *said: self.heard.append(said), **reading)
+        self.reading = OpenCodeReading(lambda *output: self.heard.append(output), **reading)
 
     def hears(self, name: str, code: int = 0) -> Reply:
         for line in (TRANSCRIPTS / f"{name}.jsonl").read_bytes().splitlines():

@@ -62,8 +62,8 @@ def play_tokens(field: Field, scene: Scene) -> Evidence:
         for words in (("sync",), ("doctor",), ("status",)) if name == "github-token" else (("sync",),):
             field.play(*words, seconds=20, **environment)
         server.close()
-        heard = b"".join(server.heard)
-        seen[f"token-{name}"] = "the server heard the token" if token.encode() in heard else ""
+        received = b"".join(server.heard)
+        seen[f"token-{name}"] = "the server heard the token" if token.encode() in received else ""
     return seen
 
 
@@ -349,11 +349,11 @@ def play_broker(field: Field, scene: Scene) -> Evidence:
     field.play("run", "worker", "--no-merge", "--json", seconds=40)
     provider.close()
     evil.close()
-    heard = [text.decode(errors="replace") for text in provider.heard]
-    assert any("POST /v1/messages" in text for text in heard), field.told() + field.journals()[-3000:]
+    received = [text.decode(errors="replace") for text in provider.heard]
+    assert any("POST /v1/messages" in text for text in received), field.told() + field.journals()[-3000:]
     stolen = [
         text.splitlines()[0]
-        for text in (*heard, *(each.decode(errors="replace") for each in evil.heard))
+        for text in (*received, *(each.decode(errors="replace") for each in evil.heard))
         if key in text
     ]
     files = [

@@ -117,10 +117,10 @@ def test_a_row_that_is_gone_is_an_error_and_no_empty_cell() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "total", "said"), [(0, 118, "0 of 118"), (79, 118, "79 of 118 (67 %)"), (0, 30000, "0 of 30,000")]
+    ("count", "total", "output"), [(0, 118, "0 of 118"), (79, 118, "79 of 118 (67 %)"), (0, 30000, "0 of 30,000")]
 )
-def test_a_count_is_reported_with_its_total(count: int, total: int, said: str) -> None:
-    assert headlines.of(count, total) == said
+def test_a_count_is_reported_with_its_total(count: int, total: int, output: str) -> None:
+    assert headlines.of(count, total) == output
 
 
 def test_nothing_seen_is_not_called_never() -> None:

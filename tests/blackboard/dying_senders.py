@@ -27,7 +27,7 @@ from genba.testing.doubles import ManualClock
 from genba.testing.outbox_doubles import Fault, MemoryChanges
 from tests.blackboard.outboxes import NOON
 
-DEEDS: tuple[tuple[str, RemoteChange], ...] = (
+EFFECTS: tuple[tuple[str, RemoteChange], ...] = (
     ("c1", PostComment(issue=1, body="one")),
     ("close", CloseIssue(issue=2)),
     ("labels", Relabel(issue=1, add=("new",))),
@@ -119,7 +119,7 @@ def record(address: str, project: str, times: int = 1) -> None:
     with Blackboard.open(place_of(address, project), project) as board:
         outbox = Outbox(board.store)
         for time in range(times):
-            for key, change in DEEDS:
+            for key, change in EFFECTS:
                 outbox.record(f"{key}-{time}", change)
 
 

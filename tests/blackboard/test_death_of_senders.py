@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from genba.coordination.engine.lease_owners import lives, one_here
-from tests.blackboard.dying_senders import DEEDS, Told
+from tests.blackboard.dying_senders import EFFECTS, Told
 
 ROOT = Path(__file__).parents[2]
 
@@ -28,15 +28,15 @@ def test_a_sender_that_is_killed_at_any_point_loses_and_doubles_nothing(address:
     found = run(address, tmp_path, "first")
     assert len(found) > 20
     for message in found:
-        assert message.statuses == ["done"] * len(DEEDS)
-        assert lanes(message.keys) == lanes([f"{key}-0" for key, _ in DEEDS]), message
+        assert message.statuses == ["done"] * len(EFFECTS)
+        assert lanes(message.keys) == lanes([f"{key}-0" for key, _ in EFFECTS]), message
     assert [message.deaths for message in found] == [1] * (len(found) - 1) + [0]
 
 
 def test_death_after_death_everything_is_sent_once_and_in_order(address: str, tmp_path: Path) -> None:
     (result,) = run(address, tmp_path, "often")
     assert result.deaths > 5
-    sent = [f"{key}-{time}" for time in range(3) for key, _ in DEEDS]
+    sent = [f"{key}-{time}" for time in range(3) for key, _ in EFFECTS]
     once = ["close-0"]  # an issue that is closed is not closed again, and labels that are there are not added again
     expected = [key for key in sent if key.startswith("c") and not key.startswith("close")]
     assert [key for key in result.keys if key in expected] == expected
@@ -48,7 +48,7 @@ def test_death_after_death_everything_is_sent_once_and_in_order(address: str, tm
 def test_several_who_send_at_once_send_each_deed_once(address: str, tmp_path: Path) -> None:
     (result,) = run(address, tmp_path, "race")
     assert len(result.keys) == len(set(result.keys))
-    comments = [f"{key}-{time}" for time in range(4) for key, _ in DEEDS if key in ("c1", "c2")]
+    comments = [f"{key}-{time}" for time in range(4) for key, _ in EFFECTS if key in ("c1", "c2")]
     assert [key for key in result.keys if key in comments] == comments
     assert set(result.statuses) == {"done"}
 

@@ -66,8 +66,8 @@ def test_a_task_walks_from_open_to_done_and_each_step_is_reported(board: Blackbo
 
 def test_a_status_change_needs_a_name(board: Blackboard) -> None:
     number = add(board)
-    nobody = StatusChange(to=TaskStatus.CANCELLED, actor=Actor(ActorKind.HUMAN, "  "))
-    error = refusal_of(board, lambda: board.change_status(number, nobody))
+    absent = StatusChange(to=TaskStatus.CANCELLED, actor=Actor(ActorKind.HUMAN, "  "))
+    error = refusal_of(board, lambda: board.change_status(number, absent))
     assert isinstance(error, UsageError)
 
 

@@ -33,7 +33,7 @@ from tests.blackboard.outboxes import Desk
 
 ALICE = Actor(ActorKind.TRACKER, "alice")
 REQUEST = PullRequest(branch="genba/1", target="main", title="A change", body="Why.", issue=1)
-_SAID = Statement("""
+_OUTPUT = Statement("""
 INSERT INTO comments (task_id, author_kind, author, body, created_at, remote_id, updated_at, trusted)
 VALUES ((SELECT id FROM tasks WHERE project_id = :project AND number = 1), 'tracker', :author, :body, '', :remote, '',
   :trusted)
@@ -170,7 +170,7 @@ async def test_only_what_people_of_the_repository_say_reaches_an_agent(
 ) -> None:
     def said(author: str, body: str, trusted: bool) -> None:
         board.store.write(
-            lambda tx: tx.do(_SAID, project=tx.project, author=author, body=body, remote=body, trusted=trusted)
+            lambda tx: tx.do(_OUTPUT, project=tx.project, author=author, body=body, remote=body, trusted=trusted)
         )
 
     said("olga", "Use the blue one.", True)
@@ -265,7 +265,7 @@ async def test_a_merge_follows_the_pull_request_that_it_is_of(
 async def test_of_endless_talk_an_agent_reads_the_newest(board: Blackboard, desk: Desk, tracker: OutboxTracker) -> None:
     def say(number: int, body: str) -> None:
         values = {"author": "rita", "body": body, "remote": str(number), "trusted": True}
-        board.store.write(lambda tx: tx.do(_SAID, project=tx.project, **values))
+        board.store.write(lambda tx: tx.do(_OUTPUT, project=tx.project, **values))
 
     for number in range(30):
         say(number, f"word {number} " + "x" * 20_000)

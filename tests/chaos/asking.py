@@ -55,14 +55,14 @@ def tell(path: Path, line: str) -> None:
 
 
 if __name__ == "__main__":
-    told, kind = Path(sys.argv[1]), Guest if len(sys.argv) > 2 else Witnessed
+    result, kind = Path(sys.argv[1]), Guest if len(sys.argv) > 2 else Witnessed
     number = int(sys.argv[2] if len(sys.argv) > 2 else os.environ["GENBA_ISSUE"])
     who = f"{number} {os.environ.get('GENBA_RUN', '')}".strip()
-    tell(told / "starts.txt", who)
-    alone = os.open(told / "lives" / f"{number}.lock", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    tell(result / "starts.txt", who)
+    alone = os.open(result / "lives" / f"{number}.lock", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        tell(told / "doubled.txt", who)
+        tell(result / "doubled.txt", who)
     address, credential = os.environ["GENBA_MCP_URL"], os.environ["GENBA_CREDENTIAL"]
     sys.exit(kind(number, address, credential).live())

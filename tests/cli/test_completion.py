@@ -16,11 +16,11 @@ def asked(project: Project, line: str, shell: str = "bash", **environment: str) 
     """What a shell hears after this line; one that ends with a space waits for the next word."""
     words = line.split()
     at = len(words) if line.endswith(" ") else len(words) - 1
-    heard = {"COMP_WORDS": line, "COMP_CWORD": str(at), "_GENBA_COMPLETE": f"{shell}_complete"}
+    received = {"COMP_WORDS": line, "COMP_CWORD": str(at), "_GENBA_COMPLETE": f"{shell}_complete"}
     return subprocess.run(
         [GENBA],
         cwd=environment.pop("cwd", project.root),
-        env={**ordinary_environment(), **project.environment, **heard, **environment},
+        env={**ordinary_environment(), **project.environment, **received, **environment},
         capture_output=True,
         text=True,
         check=False,

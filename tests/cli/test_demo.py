@@ -10,7 +10,7 @@ from genba.entrypoints.cli.start.demo_story import Attempted, Story, TaskStory
 from genba.entrypoints.cli.start.demo_view import next_lines, story_lines
 from tests.project import Project
 
-TOLD = [
+RESULT = [
     r" #1 Add slugify\(\)        ● done      builder  2 iterations  goals 7/7  merged [0-9a-f]{7}",
     r" #2 Fix the empty title  ● done      builder  1 iteration   goals 6/6  merged [0-9a-f]{7}",
     r' #3 Speed up slugify\(\)   ✗ rejected  liar     claimed "All tests pass."; tests_pass failed on [0-9a-f]{7}',
@@ -27,7 +27,7 @@ def test_the_story_happens_as_described_and_goes_on_with_the_answer(project: Pro
     done = project.genba("demo", "--folder", str(home), check=0)
 
     lines = done.out.strip("\n").splitlines()
-    for wanted, line in zip(TOLD, lines, strict=False):
+    for wanted, line in zip(RESULT, lines, strict=False):
         assert re.fullmatch(wanted, line), line
     assert f"cd {home} && genba status" in done.out
     for words in ("≠ conflict    #4", "✗ rejected    #3", "◌ waits       #5"):
@@ -61,7 +61,7 @@ def test_a_real_command_is_held_to_the_same(project: Project, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told", "hint"),
+    ("words", "code", "output", "hint"),
     [
         (("--agent", "custom"), 2, "needs a command", "--command"),
         (("--command", "true", "--agent", "codex"), 2, "goes with --agent custom", "genba demo --help"),
@@ -69,7 +69,7 @@ def test_a_real_command_is_held_to_the_same(project: Project, tmp_path: Path) ->
     ],
 )
 def test_a_real_agent_that_cannot_work_is_refused_before_anything_is_made(
-    project: Project, tmp_path: Path, words: tuple[str, ...], code: int, told: str, hint: str
+    project: Project, tmp_path: Path, words: tuple[str, ...], code: int, output: str, hint: str
 ) -> None:
     home = tmp_path / "demo"
     tools = tmp_path / "bin"
@@ -77,7 +77,7 @@ def test_a_real_agent_that_cannot_work_is_refused_before_anything_is_made(
     for name in ("git", "sh"):
         (tools / name).symlink_to(f"/usr/bin/{name}")
     refused = project.genba("demo", "--folder", str(home), *words, check=code, PATH=str(tools))
-    assert told in refused.err
+    assert output in refused.err
     assert hint in refused.err
     assert not home.exists()
 

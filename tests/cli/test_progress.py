@@ -47,18 +47,18 @@ def test_at_a_terminal_it_says_what_is_done_now_and_leaves_nothing(monkeypatch: 
 
 
 def test_without_a_terminal_quick_work_is_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    heard = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", heard)
+    received = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", received)
     with Progress("counting") as progress:
         progress.say("one is done")
-    assert heard.getvalue() == "one is done\n"
+    assert received.getvalue() == "one is done\n"
 
 
 def test_with_json_no_hint_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
-    heard = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", heard)
+    received = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", received)
     before = threading.active_count()
     with Progress("counting", quiet=True) as progress:
         assert threading.active_count() == before
         progress.say("one is done")
-    assert heard.getvalue() == ""
+    assert received.getvalue() == ""

@@ -20,7 +20,7 @@ from tests.coordination.waiting import until_so
 
 NAME = sys.argv[2]
 FOLDER = Path(sys.argv[4])
-TOLD = FOLDER / f"{NAME}-{os.getpid()}.told"
+RESULT = FOLDER / f"{NAME}-{os.getpid()}.told"
 
 
 class Payload(msgspec.Struct):
@@ -101,7 +101,7 @@ async def listen(engine: Engine) -> None:
 
 
 def hear(news: EngineEvent) -> None:
-    tell(TOLD, f"{news.kind} {news.message}")
+    tell(RESULT, f"{news.kind} {news.message}")
 
 
 async def main(address: str, name: str, workers: int, project: str = "") -> None:
@@ -111,7 +111,7 @@ async def main(address: str, name: str, workers: int, project: str = "") -> None
     engine = await Engine.open(
         address, executor=name, workers=workers, handlers=handlers, project=project, poll_seconds=0.05, say=hear
     )
-    tell(TOLD, "open")
+    tell(RESULT, "open")
     listening = asyncio.create_task(listen(engine))
     done, _ = await asyncio.wait(
         {listening, asyncio.create_task(leave.wait()), asyncio.create_task(engine.suspended.wait())},
@@ -119,7 +119,7 @@ async def main(address: str, name: str, workers: int, project: str = "") -> None
     )
     listening.cancel()
     await engine.close()
-    tell(TOLD, "closed")
+    tell(RESULT, "closed")
     for task in done - {listening}:
         task.result()
 

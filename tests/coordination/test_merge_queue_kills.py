@@ -26,7 +26,7 @@ async def _floor(project: Project) -> QueueFloor:
     return floor
 
 
-async def _anew(before: QueueFloor) -> QueueFloor:
+async def _again(before: QueueFloor) -> QueueFloor:
     """The same entries, and a target on which nothing has landed."""
     project, board = before.project, MemoryQueue()
     project.git("reset", "-q", "--hard", "before")
@@ -78,7 +78,7 @@ async def test_a_turn_that_is_killed_anywhere_goes_on_where_it_was(
 ) -> None:
     floor = await _floor(project)
     for at in range(await _boundaries(floor, history, batch)):
-        floor, steps = await _anew(floor), Remembered()
+        floor, steps = await _again(floor), Remembered()
         steps.dies_at = at
 
         assert await _dies(floor, history, steps, batch)
@@ -92,7 +92,7 @@ async def test_a_turn_that_is_killed_anywhere_goes_on_where_it_was(
 async def test_a_lost_merge_attempt_is_completed_by_the_next_one(project: Project, history: MergeHistory) -> None:
     floor = await _floor(project)
     for at in range(await _boundaries(floor, history, 1)):
-        floor, steps = await _anew(floor), Remembered()
+        floor, steps = await _again(floor), Remembered()
         steps.dies_at = at
 
         assert await _dies(floor, history, steps, 1)

@@ -167,9 +167,9 @@ async def test_an_existing_answer_is_used_without_another_question(project: Proj
     project.agent(script={"turns": [{"reply": "once", "do": [{"run": "echo asked >> asked.txt"}, {"print": "word"}]}]})
     post = await posts()
     first = await post.put()
-    heard = list(post.lines)
+    received = list(post.lines)
     assert await post.put() == first
-    assert post.lines == heard
+    assert post.lines == received
     assert post.question().starts() == 1
     assert (Path(post.workspace.path) / "asked.txt").read_text() == "asked\n"
 

@@ -29,7 +29,7 @@ def go(post: Post) -> None:
     post.place("go")
 
 
-def all_told(post: Post) -> bool:
+def all_messages(post: Post) -> bool:
     newest = post.question().newest()
     return newest is not None and int(newest.offset.read_text() or "0") == newest.output.stat().st_size
 
@@ -89,7 +89,7 @@ async def test_a_killed_worker_leaves_its_agent_to_the_next_one(
     post = await posts()
     with worker(post, project) as first:
         output = hears(first, "fork_server", "started", "early")
-        until(lambda: all_told(post))
+        until(lambda: all_messages(post))
         if with_fork_server:
             os.kill(int(output[0].split()[1]), signal.SIGKILL)
         first.kill()

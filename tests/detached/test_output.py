@@ -30,9 +30,9 @@ def unheard(_stream: str, _line: str) -> None:
     return
 
 
-async def told(attempt: Attempt, heard: OutputListener = unheard) -> list[Event]:
+async def told(attempt: Attempt, received: OutputListener = unheard) -> list[Event]:
     events: list[Event] = []
-    with OutputReader(attempt, heard, events.append) as hearing:
+    with OutputReader(attempt, received, events.append) as hearing:
         await hearing.tell()
     return events
 
@@ -57,8 +57,8 @@ async def test_fifty_megabytes_and_binary_garbage_do_no_harm(project: Project, p
     assert reply.text.startswith("xxx")
     newest = post.question().newest()
     assert newest is not None
-    heard = sum(len(line) for stream, line in post.lines if stream != "started")
-    assert heard < 6_000_000
+    received = sum(len(line) for stream, line in post.lines if stream != "started")
+    assert received < 6_000_000
     assert newest.output.stat().st_size < 16_000_000
     assert reply.text.endswith("\nthe end\n")
     assert "bytes of output left out" in reply.text
@@ -89,7 +89,7 @@ async def test_a_secret_of_the_environment_is_not_written_down(
     assert b"very-secret" not in (post.question().path / "request.json").read_bytes()
 
 
-AS_NOBODY = """
+AS_OTHER_USER = """
 import os, sys
 os.setgroups([])
 os.setgid(int(sys.argv[1]))
@@ -102,10 +102,10 @@ for path in sys.argv[3:]:
 """
 
 
-def refused_to_nobody(*paths: str) -> int:
+def refused_to_other_user(*paths: str) -> int:
     """How many of these another user is kept from."""
-    nobody = pwd.getpwnam("nobody")
-    words = [sys.executable, "-c", AS_NOBODY, str(nobody.pw_gid), str(nobody.pw_uid), *paths]
+    absent = pwd.getpwnam("nobody")
+    words = [sys.executable, "-c", AS_OTHER_USER, str(absent.pw_gid), str(absent.pw_uid), *paths]
     done = subprocess.run(words, capture_output=True, text=True, check=True, cwd="/")
     return len(done.stdout.splitlines())
 
@@ -123,7 +123,7 @@ async def test_another_user_can_read_nothing_of_a_question_and_has_no_door_to_as
     asked = asyncio.create_task(post.put())
     await when(post.supervisor)
     inside = [str(post.question().path / name) for name in ("request.json", "lock", "watch", "starts")]
-    assert refused_to_nobody(*inside, f"/proc/{post.fork_server.process}/fd/0") == 5
+    assert refused_to_other_user(*inside, f"/proc/{post.fork_server.process}/fd/0") == 5
     assert modes(inside) == {0o600}
     post.place("go")
     await asked

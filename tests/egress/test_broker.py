@@ -278,16 +278,16 @@ async def test_an_upstream_that_keeps_silent_is_a_gateway_timeout() -> None:
 
 
 async def test_an_early_answer_reaches_an_instance_that_is_still_sending() -> None:
-    heard = asyncio.Event()
+    received = asyncio.Event()
 
     async def far(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 413 Too Large\r\nContent-Length: 4\r\nConnection: close\r\n\r\nmuch")
-        await heard.wait()
+        await received.wait()
 
     async with session(far) as here:
         answer = await here.client.ask(post(b"x" * 20_000_000))
-        heard.set()
+        received.set()
 
     assert (answer.status, answer.body) == (413, b"much")
 

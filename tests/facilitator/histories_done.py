@@ -179,7 +179,7 @@ def revert_of_a_reverted_request(story: Story) -> None:
 
 
 @history(DONE, "is on the base (trailer)")
-def done_anew(story: Story) -> None:
+def done_again(story: Story) -> None:
     """Its work was reverted, and done again by another commit."""
     sha = story.git.commit(TRAILERS)
     story.git.revert(sha)

@@ -202,7 +202,7 @@ def test_a_run_that_only_its_journal_tells_of_is_seen(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "reported"),
     [
         (("--project", "5"), "the issues of this project do not live there"),
         (("--project-owner", "acme"), "--project-owner belongs to --project"),
@@ -211,9 +211,9 @@ def test_a_run_that_only_its_journal_tells_of_is_seen(project: Project) -> None:
         (("--graph", "--apply"), "only show: they go with neither"),
     ],
 )
-def test_what_cannot_be_is_refused(project: Project, words: tuple[str, ...], told: str) -> None:
+def test_what_cannot_be_is_refused(project: Project, words: tuple[str, ...], reported: str) -> None:
     project.issue(1, "Add a page")
-    assert told in project.genba("facilitate", *words, check=2).err
+    assert reported in project.genba("facilitate", *words, check=2).err
 
 
 def test_an_agent_does_not_speak_for_the_facilitator(project: Project) -> None:

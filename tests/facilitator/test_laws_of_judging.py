@@ -266,8 +266,8 @@ def test_a_hostile_field_takes_no_longer_than_others(issues: Sequence[IssueFacts
 
 
 def test_texts_fit_by_the_words_that_they_share() -> None:
-    mends = words_of("Mends parsers of queries")
-    assert fit(mends, words_of("The parser is slow for a query")) > fit(mends, words_of("Write documentation"))
+    fixes = words_of("Mends parsers of queries")
+    assert fit(fixes, words_of("The parser is slow for a query")) > fit(fixes, words_of("Write documentation"))
     assert fit(words_of("文書を書く"), words_of("文書が古い")) > 0
     assert fit(words_of(""), words_of("anything")) == 0
     assert words_of("the issue is for an agent 123") == frozenset()

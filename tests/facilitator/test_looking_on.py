@@ -24,7 +24,7 @@ from genba.domain.timestamps import format_time
 from genba.wiring.project.project_context import ProjectContext
 from tests.project import Project
 
-SOMEBODY = Actor(ActorKind.HUMAN, "kim")
+PERSON = Actor(ActorKind.HUMAN, "kim")
 STEPS = 14
 LABELS = ("blocked", "wip", "done", "enhancement")
 
@@ -69,8 +69,8 @@ class World:
         return self.dice.randint(1, self.issues + 1)
 
     def happen(self) -> None:
-        deeds = [name for name in dir(self) if name.startswith("do_")]
-        deed = self.dice.choice(deeds)
+        effects = [name for name in dir(self) if name.startswith("do_")]
+        deed = self.dice.choice(effects)
         self.told.append(deed)
         try:
             getattr(self, deed)()
@@ -132,18 +132,18 @@ class World:
         parent = self.dice.choice((None, None, self.any()))
         draft = TaskDraft(title=f"Part {self.issues}", number=self.issues)
         try:
-            self.board.add(msgspec.structs.replace(draft, parent=parent), SOMEBODY)
+            self.board.add(msgspec.structs.replace(draft, parent=parent), PERSON)
         except GenbaError:
-            self.board.add(draft, SOMEBODY)
+            self.board.add(draft, PERSON)
 
     def do_label(self) -> None:
         label = self.dice.choice(LABELS)
         change = self.dice.choice((TaskEdit(add_labels=(label,)), TaskEdit(remove_labels=(label,))))
-        self.board.edit(self.any(), change, SOMEBODY)
+        self.board.edit(self.any(), change, PERSON)
 
     def do_edit(self) -> None:
         edit = TaskEdit(title=f"Title {self.dice.random():.3f}", priority=self.dice.choice(list(Priority)))
-        self.board.edit(self.any(), edit, SOMEBODY)
+        self.board.edit(self.any(), edit, PERSON)
 
     def do_end(self) -> None:
         """As the gateway would, after a verification that passed."""
@@ -165,19 +165,19 @@ class World:
 
     def do_change_status(self) -> None:
         to = self.dice.choice((TaskStatus.CANCELLED, TaskStatus.OPEN, TaskStatus.IN_PROGRESS, TaskStatus.OPEN))
-        self.board.change_status(self.any(), StatusChange(to=to, actor=SOMEBODY, reason="so it is"))
+        self.board.change_status(self.any(), StatusChange(to=to, actor=PERSON, reason="so it is"))
 
     def do_depend(self) -> None:
-        self.board.depend(self.any(), self.any(), SOMEBODY)
+        self.board.depend(self.any(), self.any(), PERSON)
 
     def do_undepend(self) -> None:
         for task in self.board.find():
             for other in task.dependencies[:1]:
-                self.board.undepend(task.number, other, SOMEBODY)
+                self.board.undepend(task.number, other, PERSON)
                 return
 
     def do_comment(self) -> None:
-        self.board.comment(self.any(), "Something is to be said", SOMEBODY)
+        self.board.comment(self.any(), "Something is to be said", PERSON)
 
     def do_begin_a_session(self) -> None:
         number = self.any()

@@ -13,11 +13,11 @@ from tests.facilitator.fields import NOW, agent, field, issue, judged, landed, r
 
 
 def proposed(
-    *issues: IssueFacts, said: dict[int, Posted] | None = None, **keeping: Any
+    *issues: IssueFacts, reply: dict[int, Posted] | None = None, **keeping: Any
 ) -> tuple[FacilitateAction, ...]:
     states, facts = judged(*issues), field(*issues)
     moves = Recommender(states, facts, (agent(),), TriageContext())
-    return actions(states, facts, said or {}, Keeping(**keeping), Known(command_for=moves.for_comment))
+    return actions(states, facts, reply or {}, Keeping(**keeping), Known(command_for=moves.for_comment))
 
 
 def after(found: tuple[FacilitateAction, ...], states: dict[int, IssueAssessment]) -> dict[int, Posted]:
@@ -71,12 +71,12 @@ def test_a_comment_is_not_posted_twice() -> None:
     issues = (issue(1), issue(2, commits=(landed(),)), issue(3, pull_requests=(request(),)))
     first = proposed(*issues)
     assert [each.action for each in first] == ["comment"] * 3
-    assert proposed(*issues, said=after(first, judged(*issues))) == ()
+    assert proposed(*issues, reply=after(first, judged(*issues))) == ()
 
 
 def test_what_changed_is_an_edit_of_the_one_comment() -> None:
     output = after(proposed(issue()), judged(issue()))
-    found = proposed(issue(pull_requests=(request(),)), said=output)
+    found = proposed(issue(pull_requests=(request(),)), reply=output)
     assert [each.action for each in found] == ["update"]
 
 
@@ -89,7 +89,7 @@ def test_time_alone_changes_no_comment() -> None:
 def test_a_closed_issue_without_a_comment_is_left_alone() -> None:
     assert proposed(issue(state="closed")) == ()
     output = after(proposed(issue()), judged(issue()))
-    assert [each.action for each in proposed(issue(state="closed"), said=output)] == ["update"]
+    assert [each.action for each in proposed(issue(state="closed"), reply=output)] == ["update"]
 
 
 def test_no_message_is_sent_while_a_session_works() -> None:
@@ -101,7 +101,7 @@ def test_a_person_is_asked_to_look_once() -> None:
     found = proposed(facts)
     assert [each.action for each in found] == ["comment", "attention"]
     assert found[1].body == "not known: the tracker does not answer"
-    assert proposed(facts, said=after(found, judged(facts))) == ()
+    assert proposed(facts, reply=after(found, judged(facts))) == ()
 
 
 def test_what_only_a_person_can_clear_needs_one_and_what_an_agent_clears_does_not() -> None:
@@ -113,8 +113,8 @@ def test_a_person_is_asked_again_when_something_else_is_in_the_way() -> None:
     first = issue(question="which region?")
     output = after(proposed(first), judged(first))
     labelled: dict[str, Any] = {"labels": ("blocked",), "own_labels": ("blocked",)}
-    assert proposed(issue(question="which region?", **labelled), said=output) == ()
-    again = proposed(issue(question="which zone?", **labelled), said=output)
+    assert proposed(issue(question="which region?", **labelled), reply=output) == ()
+    again = proposed(issue(question="which zone?", **labelled), reply=output)
     assert [(each.action, each.body) for each in again][1:] == [("attention", 'asks: "which zone?"')]
 
 
@@ -128,7 +128,7 @@ def test_one_look_takes_so_many_actions_and_the_next_one_the_rest() -> None:
     issues = [issue(number) for number in range(1, 8)]
     values: dict[int, Posted] = {}
     seen: list[int] = []
-    while found := proposed(*issues, said=values, most_actions=3):
+    while found := proposed(*issues, reply=values, most_actions=3):
         assert len(found) <= 3
         seen += [each.issue for each in found]
         values |= after(found, judged(*issues))

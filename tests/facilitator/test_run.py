@@ -149,16 +149,16 @@ def test_a_state_that_is_not_known_ends_it_with_1_and_the_report_is_printed(proj
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "output"),
     [
         (("--project", "5"), "the issues of this project do not live there"),
         (("--project-owner", "acme"), "--project-owner belongs to --project"),
         (("--apply", "--dry-run"), "--apply does it and --dry-run only shows it"),
     ],
 )
-def test_what_cannot_be_is_refused_before_it_begins(project: Project, words: tuple[str, ...], told: str) -> None:
+def test_what_cannot_be_is_refused_before_it_begins(project: Project, words: tuple[str, ...], output: str) -> None:
     issues(project)
-    assert told in project.genba("run", "facilitator", *words, check=2).err
+    assert output in project.genba("run", "facilitator", *words, check=2).err
     assert project.genba("sessions", "--all", "--json").json == []
 
 

@@ -106,7 +106,7 @@ def test_the_prompt_names_the_keyword(project: Project) -> None:
     project.run("worker")
 
 
-MEND = f"touch made.txt && {COMMIT}"
+FIX = f"touch made.txt && {COMMIT}"
 NEVER = """
 class Never:
     def judge(self, seen):
@@ -320,7 +320,7 @@ def test_external_state_completes_when_its_validators_hold(project: Project) -> 
         script={
             "turns": [
                 idle(),
-                work(run=MEND, expect="`made` does not hold: there is no file made.txt"),
+                work(run=FIX, expect="`made` does not hold: there is no file made.txt"),
             ]
         },
     )

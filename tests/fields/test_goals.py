@@ -95,7 +95,7 @@ def test_a_goal_rejects_unless_it_is_not_required(project: Project, kind: str) -
 
 
 @pytest.mark.parametrize(
-    ("goal", "told"),
+    ("goal", "output"),
     [
         ({"type": "lint_passes", "command": "sleep 30"}, "took longer than 0.3 s"),
         ({"type": "build_succeeds", "command": "sleep 30"}, "took longer than 0.3 s"),
@@ -108,9 +108,9 @@ def test_a_goal_rejects_unless_it_is_not_required(project: Project, kind: str) -
     ],
     ids=lambda value: value["type"] if isinstance(value, dict) else "",
 )
-def test_a_goal_that_takes_too_long_fails(project: Project, goal: dict[str, Any], told: str) -> None:
+def test_a_goal_that_takes_too_long_fails(project: Project, goal: dict[str, Any], output: str) -> None:
     files = {"tests/test_adding.py": ADDING + ADDS}
-    assert judged(project, {**goal, "timeout_seconds": 0.3}, files) == (FAILED, told)
+    assert judged(project, {**goal, "timeout_seconds": 0.3}, files) == (FAILED, output)
 
 
 # ── commands ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -206,17 +206,17 @@ def test_the_pattern_says_which_files_are_tests(project: Project, pattern: str, 
 
 
 @pytest.mark.parametrize(
-    ("base", "status", "told"),
+    ("base", "status", "output"),
     [
         ("a - b", PASSED, "red on the base, green on the branch"),
         ("a + b", FAILED, "test_adding.py passes on the base as well"),
     ],
 )
-def test_a_new_test_may_have_to_be_red_on_the_base(project: Project, base: str, status: str, told: str) -> None:
+def test_a_new_test_may_have_to_be_red_on_the_base(project: Project, base: str, status: str, output: str) -> None:
     project.write("adding.py", f"def add(a, b):\n    return {base}\n")
     files = {"adding.py": "def add(a, b):\n    return a + b\n", "test_adding.py": ADDING + ADDS}
     goal = {"type": "test_added", "must_fail_on_base": True, "command": UNITTEST}
-    assert judged(project, goal, files) == (status, told)
+    assert judged(project, goal, files) == (status, output)
 
 
 def test_the_new_tests_stand_where_the_command_says(project: Project) -> None:

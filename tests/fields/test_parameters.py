@@ -9,17 +9,17 @@ from tests.fields.flows import work
 from tests.project import Project
 
 
-def declare(project: Project, heard: str = "", **parameters: dict[str, Any]) -> None:
+def declare(project: Project, received: str = "", **parameters: dict[str, Any]) -> None:
     output = " ".join(f"{name}=<{{uv-{name}}}>" for name in parameters)
     project.agent(
         parameters=parameters,
         prompts={"work.md": output},
-        script={"turns": [work(expect=heard)]},
+        script={"turns": [work(expect=received)]},
     )
 
 
 @pytest.mark.parametrize(
-    ("kind", "words", "heard"),
+    ("kind", "words", "received"),
     [
         ("string", ["--topic", "4"], "<4>"),
         ("number", ["--topic", "4.5"], "<4.5>"),
@@ -29,8 +29,8 @@ def declare(project: Project, heard: str = "", **parameters: dict[str, Any]) -> 
         ("array", ["--topic", "a", "--topic", "b"], '<["a","b"]>'),
     ],
 )
-def test_a_parameter_has_a_type(project: Project, kind: str, words: list[str], heard: str) -> None:
-    declare(project, f"topic={heard}", topic={"type": kind})
+def test_a_parameter_has_a_type(project: Project, kind: str, words: list[str], received: str) -> None:
+    declare(project, f"topic={received}", topic={"type": kind})
     project.run("worker", *words)
 
 

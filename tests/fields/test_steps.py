@@ -11,7 +11,7 @@ from tests.project import COMMIT, Project, gated, says
 PROMPTS = "steps/work/mend"
 NAMED = {"c2": "work", "c3": "mend"}
 LAST = {"stepKind": "closure"}
-MEND = f"touch made.txt && {COMMIT}"
+FIX = f"touch made.txt && {COMMIT}"
 
 
 def walking(project: Project, steps: dict[str, Any], script: dict[str, Any], **registry: Any) -> list[str]:
@@ -125,11 +125,11 @@ def test_a_budget_smaller_than_the_shortest_path_is_refused(project: Project) ->
 # --- prompts
 
 
-def prompted(project: Project, said: str, prompts: dict[str, str], **step: Any) -> dict[str, Any]:
+def prompted(project: Project, stderr: str, prompts: dict[str, str], **step: Any) -> dict[str, Any]:
     project.agent(
         steps={"work": {**NAMED, **step}},
         prompts={f"{PROMPTS}/{name}": text for name, text in prompts.items()},
-        script={"turns": [work(expect=said)]},
+        script={"turns": [work(expect=stderr)]},
     )
     return project.run("worker")
 
@@ -201,7 +201,7 @@ def test_every_variable_of_a_run_can_be_used(project: Project) -> None:
 # --- what passes from step to step
 
 
-def measuring(project: Project, said: str, turns: list[dict[str, Any]] | None = None, **build: Any) -> None:
+def measuring(project: Project, stderr: str, turns: list[dict[str, Any]] | None = None, **build: Any) -> None:
     """measure.clock hands `height` and `size.width` to build."""
     handoff = gated("next", handoffFields=["height", "size.width"])
     project.agent(
@@ -215,7 +215,7 @@ def measuring(project: Project, said: str, turns: list[dict[str, Any]] | None = 
         script={
             "steps": {
                 "measure.clock": turns or [idle(says("next", height=3, size={"width": 4}))],
-                "build": [work(says("next"), expect=said)],
+                "build": [work(says("next"), expect=stderr)],
             }
         },
     )
@@ -260,7 +260,7 @@ def test_an_input_gives_the_output_of_a_step_a_name(project: Project) -> None:
     project.run("worker")
 
 
-def skipping(project: Project, wanted: dict[str, Any], said: str = "") -> None:
+def skipping(project: Project, wanted: dict[str, Any], stderr: str = "") -> None:
     """build is also reached without measure, by --mode quick."""
     project.agent(
         completion=STEP_MACHINE,
@@ -270,7 +270,7 @@ def skipping(project: Project, wanted: dict[str, Any], said: str = "") -> None:
         },
         registry={"entryStep": "measure", "entryStepMapping": {"quick": "build"}},
         prompts={"build.md": "It is <{uv-tall}> tall."},
-        script={"steps": {"build": [work(says("next"), expect=said)]}},
+        script={"steps": {"build": [work(says("next"), expect=stderr)]}},
     )
 
 
@@ -422,7 +422,7 @@ def test_an_intent_without_a_transition_is_refused(project: Project) -> None:
 
 
 def test_a_claim_with_conditions_that_hold_completes(project: Project) -> None:
-    conditional(project, work({"status": "completed"}, run=MEND))
+    conditional(project, work({"status": "completed"}, run=FIX))
     assert project.run("worker")["iterations"] == 1
 
 
@@ -433,7 +433,7 @@ def test_a_claim_with_conditions_that_do_not_hold_is_retried_with_the_gap(projec
     ]
     turns = [
         work({"status": "completed"}),
-        work({"status": "completed"}, run=MEND, expect=gap),
+        work({"status": "completed"}, run=FIX, expect=gap),
     ]
     conditional(project, *turns)
     result = project.run("worker")
@@ -442,7 +442,7 @@ def test_a_claim_with_conditions_that_do_not_hold_is_retried_with_the_gap(projec
 
 
 def test_conditions_that_hold_complete_without_structured_output(project: Project) -> None:
-    conditional(project, work("no JSON here", run=MEND))
+    conditional(project, work("no JSON here", run=FIX))
     assert project.run("worker")["iterations"] == 1
 
 
@@ -509,7 +509,7 @@ def checked(project: Project, check: dict[str, Any], *turns: dict[str, Any]) -> 
 
 def test_a_command_check_holds_when_its_shell_line_succeeds(project: Project) -> None:
     check = {"type": "command", "command": "test -e made.txt || { echo 'error: not made'; exit 3; }"}
-    output = checked(project, check, work(), work(run=MEND))
+    output = checked(project, check, work(), work(run=FIX))
     assert output == ["error: not made (exit code 3)", ""]
 
 
@@ -528,7 +528,7 @@ def test_a_command_check_can_want_empty_output(project: Project) -> None:
 
 def test_a_command_check_that_takes_too_long_fails(project: Project) -> None:
     check = {"type": "command", "command": "test -e made.txt || sleep 30", "timeoutSeconds": 3}
-    assert checked(project, check, work(), work(run=MEND)) == ["took longer than 3 s", ""]
+    assert checked(project, check, work(), work(run=FIX)) == ["took longer than 3 s", ""]
 
 
 def test_a_command_that_cannot_be_run_is_neither_a_pass_nor_a_fail(project: Project) -> None:
@@ -553,14 +553,14 @@ def test_commits_exist_holds_when_the_branch_has_a_commit(project: Project) -> N
 
 def test_tests_pass_runs_the_tests_of_the_project(project: Project) -> None:
     project.write("Makefile", "test:\n\t@test -e made.txt\n")
-    output = checked(project, {"type": "tests-pass"}, work(), work(run=MEND))
+    output = checked(project, {"type": "tests-pass"}, work(), work(run=FIX))
     assert ["exit code 2" in line for line in output] == [True, False]
 
 
 def test_tests_that_take_too_long_fail(project: Project) -> None:
     project.write("Makefile", "test:\n\t@test -e made.txt || sleep 30\n")
     check = {"type": "tests-pass", "timeoutSeconds": 3}
-    first, second = checked(project, check, work(), work(run=MEND))
+    first, second = checked(project, check, work(), work(run=FIX))
     assert first == "took longer than 3 s"
     assert "exit code only" in second
 
@@ -590,7 +590,7 @@ def test_a_validator_of_the_registry_hides_the_built_in_one(project: Project) ->
 # --- failure patterns
 
 
-def patterned(project: Project, said: str, patterns: dict[str, Any], prompts: dict[str, str], **check: Any) -> None:
+def patterned(project: Project, stderr: str, patterns: dict[str, Any], prompts: dict[str, str], **check: Any) -> None:
     """A check fails once, saying `error: E42`; the retry is asked with the prompt that a pattern picks."""
     command = "test -e made.txt || { echo 'error: E42'; exit 1; }"
     project.agent(
@@ -601,7 +601,7 @@ def patterned(project: Project, said: str, patterns: dict[str, Any], prompts: di
             "failurePatterns": patterns,
         },
         prompts={f"{PROMPTS}/{name}": text for name, text in {"f_default.md": "Mend it.", **prompts}.items()},
-        script={"turns": [work(expect="Mend it."), work(run=MEND, expect=said)]},
+        script={"turns": [work(expect="Mend it."), work(run=FIX, expect=stderr)]},
     )
     project.run("worker")
 
@@ -639,17 +639,17 @@ def test_a_failure_pattern_that_does_not_exist_is_refused(project: Project) -> N
 
 
 @pytest.mark.parametrize(
-    ("check", "spoil", "mend"),
+    ("check", "spoil", "fix"),
     [
         ({"type": "git-clean"}, "touch a.txt", "rm a.txt"),
         ({"type": "commits-exist"}, "touch a.txt", COMMIT),
-        ({"type": "tests-pass"}, "touch a.txt", MEND),
-        ({"type": "file-exists", "path": "made.txt"}, "touch a.txt", MEND),
+        ({"type": "tests-pass"}, "touch a.txt", FIX),
+        ({"type": "file-exists", "path": "made.txt"}, "touch a.txt", FIX),
         ({"type": "files-changed", "pattern": "work.txt"}, "touch a.txt", COMMIT),
     ],
 )
 def test_every_kind_of_check_can_name_its_failure_pattern(
-    project: Project, check: dict[str, Any], spoil: str, mend: str
+    project: Project, check: dict[str, Any], spoil: str, fix: str
 ) -> None:
     project.write("Makefile", "test:\n\t@test -e made.txt\n")
     project.agent(
@@ -657,7 +657,7 @@ def test_every_kind_of_check_can_name_its_failure_pattern(
         steps={"work": {**NAMED, **LAST, "completionConditions": requires("check")}},
         registry={"validators": {"check": {**check, "failurePattern": "mine"}}, "failurePatterns": {"mine": {}}},
         prompts={f"{PROMPTS}/f_default.md": "Mend it.", f"{PROMPTS}/f_failed.md": "Mine."},
-        script={"turns": [work(run=spoil), work(run=mend, expect="Mine.")]},
+        script={"turns": [work(run=spoil), work(run=fix, expect="Mine.")]},
     )
     project.run("worker")
 

@@ -42,8 +42,8 @@ class Tool:
         self.plan()
         project.environment |= dict.fromkeys(OWN_KEYS, "")
 
-    def plan(self, **deeds: Any) -> None:
-        (self.folder / "plan.json").write_text(json.dumps(deeds))
+    def plan(self, **effects: Any) -> None:
+        (self.folder / "plan.json").write_text(json.dumps(effects))
 
     def choose(self, *, agent: dict[str, Any] | None = None, **settings: Any) -> None:
         self.project.agent(adapter={"type": self.kind, "command": str(self.path), **settings}, **(agent or {}))

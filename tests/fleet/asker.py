@@ -181,5 +181,5 @@ class Asker:
 
 
 if __name__ == "__main__":
-    told = json.loads(os.environ.get("CONDUCT", "{}"))
-    sys.exit(Asker(told, os.environ["GENBA_MCP_URL"], os.environ["GENBA_CREDENTIAL"]).live())
+    output = json.loads(os.environ.get("CONDUCT", "{}"))
+    sys.exit(Asker(output, os.environ["GENBA_MCP_URL"], os.environ["GENBA_CREDENTIAL"]).live())

@@ -143,7 +143,7 @@ class Chaos:
         assert yard.project.branches() == ["main"]
         assert yard.project.git("status", "--porcelain") == ""
         self._check_rows()
-        self.check_nobody()
+        self.check_no_process()
 
     def check_commits(self) -> None:
         """What an agent has committed, and what a ref ever led to, can be reached."""
@@ -155,7 +155,7 @@ class Chaos:
     def _reachable(self) -> set[str]:
         return set(self.yard.project.git("rev-list", "--all").split())
 
-    def check_nobody(self) -> None:
+    def check_no_process(self) -> None:
         deadline = time.monotonic() + SOON
         while left := self.anybody() + self.yard.left_running():
             assert time.monotonic() < deadline, left

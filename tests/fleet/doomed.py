@@ -87,6 +87,6 @@ def wait(holds: Any) -> None:
 
 
 if __name__ == "__main__":
-    told = json.loads(os.environ["CONDUCT"])
+    output = json.loads(os.environ["CONDUCT"])
     doom = json.loads(os.environ["DEATH"])
-    sys.exit(Doomed(doom, told, os.environ["GENBA_MCP_URL"], os.environ["GENBA_CREDENTIAL"]).live())
+    sys.exit(Doomed(doom, output, os.environ["GENBA_MCP_URL"], os.environ["GENBA_CREDENTIAL"]).live())

@@ -107,4 +107,4 @@ def test_work_that_came_back_with_a_conflict_comes_back_once(yard: Yard, boundar
     with yard.board() as board:
         found = sorted(str(entry.status) for entry in board.entries(open_only=False))
     assert found == [EntryStatus.CONFLICT, EntryStatus.MERGED, EntryStatus.MERGED]
-    chaos.check_nobody()
+    chaos.check_no_process()

@@ -33,7 +33,7 @@ def test_each_task_is_on_a_linear_history_once_after_a_death(yard: Yard, boundar
     assert not yard.project.git("rev-list", "--merges", "main")
     assert yard.started() == ["1"]
     chaos.check_commits()
-    chaos.check_nobody()
+    chaos.check_no_process()
 
 
 TOGETHER = ("turn:land:1:inside", "turn:land:1:after", "turn:prove:1:inside", "turn:settle:1:inside")
@@ -88,4 +88,4 @@ def test_a_worker_that_dies_around_a_pull_request_has_opened_one(yard: Yard, tmp
     assert yard.statuses() == {1: TaskStatus.REVIEW}
     assert opened.read_text("utf-8").split() == ["yes"]
     assert yard.started() == ["1"]
-    chaos.check_nobody()
+    chaos.check_no_process()

@@ -53,7 +53,7 @@ def test_a_reviewer_whose_worker_dies_gives_its_verdict_once(yard: Yard, boundar
     assert chaos.merges() == Counter([1])
     assert yard.project.branches() == ["main"]
     chaos.check_commits()
-    chaos.check_nobody()
+    chaos.check_no_process()
 
 
 PLANNING = (
@@ -95,4 +95,4 @@ def test_a_task_in_parts_whose_worker_dies_is_planned_once_and_comes_home_once(y
     assert {"task-2.txt", "task-3.txt"} <= set(yard.files())
     assert yard.project.branches() == ["main"]
     chaos.check_commits()
-    chaos.check_nobody()
+    chaos.check_no_process()

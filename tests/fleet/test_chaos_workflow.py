@@ -139,7 +139,7 @@ class Flow(Chaos):
         assert len(yard.project.git("worktree", "list", "--porcelain").split("\n\n")) == 1
         assert yard.project.branches() == ["main"]
         assert yard.project.git("status", "--porcelain") == ""
-        self.check_nobody()
+        self.check_no_process()
         self._check_whole()
 
 

@@ -35,7 +35,7 @@ def each_was_done_once(yard: Yard, tasks: int) -> None:
         assert {len(board.sessions(number)) for number in range(1, tasks + 1)} == {1}
 
 
-def told_of_trouble(yard: Yard) -> list[str]:
+def trouble_lines(yard: Yard) -> list[str]:
     """Everything that anybody wrote down: logs, journals, events, and what the engine keeps of its workflows."""
     ground = yard.project.root
     places = [*ground.parent.glob("work-*.log"), ground / ".git" / "genba" / "fork_server.log"]
@@ -76,7 +76,7 @@ def test_many_workers_of_one_process_do_each_task_once_and_meet_no_lock(
 
     assert fleet.wait(DEADLINE) == 0, yard.log()
     each_was_done_once(yard, tasks)
-    assert told_of_trouble(yard) == []
+    assert trouble_lines(yard) == []
     assert not yard.unreachable()
     assert not yard.left_running()
 
@@ -91,6 +91,6 @@ def test_many_workers_of_three_processes_do_each_task_once_and_meet_no_lock(serv
 
     assert codes == [0, 0, 0], "\n".join(yard.log(number) for number in range(3))
     each_was_done_once(yard, TASKS)
-    assert told_of_trouble(yard) == []
+    assert trouble_lines(yard) == []
     assert not yard.unreachable()
     assert not yard.left_running()

@@ -88,8 +88,8 @@ def test_what_a_planner_commits_is_not_used_and_its_plan_counts(small_yard: Yard
 def test_a_whole_that_is_red_asks_its_agent(small_yard: Yard) -> None:
     yard = small_yard
     yard.set(work={"workers": 1}, decompose={"approval": "auto"})
-    mends = "if [ $GENBA_ISSUE = 1 ]; then touch whole.txt; else echo $GENBA_ISSUE > task-$GENBA_ISSUE.txt; fi"
-    yard.agent(script=mends)
+    fixes = "if [ $GENBA_ISSUE = 1 ]; then touch whole.txt; else echo $GENBA_ISSUE > task-$GENBA_ISSUE.txt; fi"
+    yard.agent(script=fixes)
     planner(yard, TWO)
     yard.task(1, "Add a login", decompose=True, goals=(FileExists(path="whole.txt"),))
 

@@ -424,4 +424,4 @@ def test_a_death_between_stages_skips_no_stage_and_repeats_none(yard: Yard, boun
         ]
     assert yard.project.branches() == ["main"]
     chaos.check_commits()
-    chaos.check_nobody()
+    chaos.check_no_process()

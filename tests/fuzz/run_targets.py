@@ -21,7 +21,7 @@ from tests.fuzz.mutation import as_json, spoilt
 from tests.fuzz.targets import Target, folder
 
 MOST = 8
-SAID: dict[str, Any] = {
+OUTPUT: dict[str, Any] = {
     "status": "in_progress",
     "next_action": {"action": "next", "reason": "r", "target": "work"},
     "plan": {"text": "a", "list": [1, 2]},
@@ -36,7 +36,7 @@ SAID: dict[str, Any] = {
 @st.composite
 def answers(draw: st.DrawFn) -> list[tuple[bool, bytes, bool]]:
     return [
-        (draw(st.booleans()), as_json(draw(spoilt(SAID)) if draw(st.integers(0, 3)) else SAID), draw(st.booleans()))
+        (draw(st.booleans()), as_json(draw(spoilt(OUTPUT)) if draw(st.integers(0, 3)) else OUTPUT), draw(st.booleans()))
         for _ in range(draw(st.integers(1, MOST)))
     ]
 

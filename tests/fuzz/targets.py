@@ -237,7 +237,7 @@ def feed_stream(
         for resumed in (False, True):
             with folder() as root:
                 journal = _journal(root)
-                reading = make(_heard(journal), root, resumed)
+                reading = make(_received(journal), root, resumed)
                 try:
                     for line in lines:
                         reading.line(line)
@@ -255,8 +255,8 @@ def _journal(root: Path) -> JsonlJournal:
     return JsonlJournal(root / "run.jsonl", "run", "worker", 1, Redactor({"MY_TOKEN": "not for you"}), ())
 
 
-def _heard(journal: JsonlJournal) -> OutputListener:
-    def heard(stream: str, line: str) -> None:
+def _received(journal: JsonlJournal) -> OutputListener:
+    def received(stream: str, line: str) -> None:
         if stream == "tool":
             journal.emit(ToolUsed(tool=line, target=line))
         elif stream == "notice":
@@ -264,7 +264,7 @@ def _heard(journal: JsonlJournal) -> OutputListener:
         else:
             journal.emit(AgentOutput(stream=stream, text=line))
 
-    return heard
+    return received
 
 
 def _exit(code: int, stderr: bytes) -> Exit:
@@ -305,20 +305,20 @@ def judged(structured: dict[str, Any] | None) -> None:
         msgspec.json.encode(structured)
 
 
-def _claude(heard: OutputListener, root: Path, resumed: bool) -> Reading:
+def _claude(received: OutputListener, root: Path, resumed: bool) -> Reading:
     return ClaudeReading(
-        heard, totals=Totals(str(root)), resumed=resumed, tree=str(root), servers=SERVERS if resumed else ()
+        received, totals=Totals(str(root)), resumed=resumed, tree=str(root), servers=SERVERS if resumed else ()
     )
 
 
-def _codex(heard: OutputListener, root: Path, resumed: bool) -> Reading:
+def _codex(received: OutputListener, root: Path, resumed: bool) -> Reading:
     known = "0197e5d5-8ee4-7a13-bd5a-6a9f3a2d52c1" if resumed else None
     price = Price(input=1.0, output=2.0, cached_input=0.1)
-    return CodexReading(heard, totals=Totals(str(root)), resumed=known, schema=SCHEMA, reads="Read", price=price)
+    return CodexReading(received, totals=Totals(str(root)), resumed=known, schema=SCHEMA, reads="Read", price=price)
 
 
-def _opencode(heard: OutputListener, _root: Path, resumed: bool) -> Reading:
-    return OpenCodeReading(heard, resumed="ses_1" if resumed else None, servers=SERVERS)
+def _opencode(received: OutputListener, _root: Path, resumed: bool) -> Reading:
+    return OpenCodeReading(received, resumed="ses_1" if resumed else None, servers=SERVERS)
 
 
 class WritesReply:
@@ -326,7 +326,7 @@ class WritesReply:
         self.place = place
         self.given = given
 
-    async def run(self, command: Command, _heard: OutputListener) -> Exit:
+    async def run(self, command: Command, _received: OutputListener) -> Exit:
         content, stdout, code = self.given
         (self.place / "0001.reply.json").write_bytes(content)
         output = stdout.decode("utf-8", "replace")
@@ -362,7 +362,7 @@ def feed_custom(given: tuple[bytes, bytes, int]) -> None:
         session = _session(root, WritesReply(root, given))
 
         async def ask() -> Reply:
-            return await adapter.execute(await adapter.start(session), an_ask(session), _heard(journal))
+            return await adapter.execute(await adapter.start(session), an_ask(session), _received(journal))
 
         try:
             reply = asyncio.run(ask())
@@ -400,7 +400,7 @@ def feed_acp(given: list[Any]) -> None:
     with folder() as root:
         journal = _journal(root)
         session = _session(root, WritesReply(root, (b"", b"", 0)))
-        turn = Turn(an_ask(session), str(root), False, SERVERS, _heard(journal))
+        turn = Turn(an_ask(session), str(root), False, SERVERS, _received(journal))
         turn.begun = True
         for message in given:
             try:

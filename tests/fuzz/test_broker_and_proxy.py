@@ -83,8 +83,8 @@ def in_time(work: Coroutine[Any, Any, None]) -> None:
     asyncio.run(bounded())
 
 
-def is_an_answer(heard: bytes) -> bool:
-    return heard == b"" or heard.startswith(b"HTTP/1.1 ")
+def is_an_answer(received: bytes) -> bool:
+    return received == b"" or received.startswith(b"HTTP/1.1 ")
 
 
 @given(
@@ -107,10 +107,12 @@ def test_no_way_of_saying_it_leads_through_the_proxy_to_this_machine(
         proxy = AllowListProxy(Network.FULL, (), diary.told, patience=HASTY)
         async with listening(here.serve) as own, listening(proxy.serve) as port:
             target = f"{scheme}{host}:{own}{rest}"
-            heard = await said(port, f"{method} {target} HTTP/1.1\r\n{head}\r\n\r\n".encode("utf-8", "replace") + body)
+            received = await said(
+                port, f"{method} {target} HTTP/1.1\r\n{head}\r\n\r\n".encode("utf-8", "replace") + body
+            )
         assert here.connections == 0, target
-        assert is_an_answer(heard)
-        assert not heard.startswith(b"HTTP/1.1 2")
+        assert is_an_answer(received)
+        assert not received.startswith(b"HTTP/1.1 2")
 
     in_time(ask())
 
@@ -162,9 +164,9 @@ def test_the_broker_passes_on_only_what_carries_the_word_and_never_tells_the_key
                 f"http://127.0.0.1:{far_port}", "x-api-key", KEY, WORD, diary.told, patience=HASTY, calls=CALLS
             )
             async with listening(broker.serve) as port:
-                heard = await said(port, f"{method} {target} HTTP/1.1\r\n{head}\r\n\r\n".encode() + body)
-        assert is_an_answer(heard)
-        assert KEY.encode() not in heard
+                received = await said(port, f"{method} {target} HTTP/1.1\r\n{head}\r\n\r\n".encode() + body)
+        assert is_an_answer(received)
+        assert KEY.encode() not in received
         assert WORD in head or far.connections == 0
         for seen in far.seen:
             assert seen.method in {"GET", "HEAD", "POST"}

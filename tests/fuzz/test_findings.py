@@ -183,20 +183,20 @@ def _read(reading: Reading, *events: Any) -> Reply:
     return reading.reply(Exit(ending=Ending.EXITED, code=0, stdout="", stderr="", seconds=1.0))
 
 
-def _heard(_stream: str, _line: str) -> None:
+def _received(_stream: str, _line: str) -> None:
     return
 
 
 def _claude(folder: Path) -> Reading:
-    return ClaudeReading(_heard, totals=Totals(str(folder)), resumed=False)
+    return ClaudeReading(_received, totals=Totals(str(folder)), resumed=False)
 
 
 def _codex(folder: Path) -> Reading:
-    return CodexReading(_heard, totals=Totals(str(folder)), schema={"type": "object"})
+    return CodexReading(_received, totals=Totals(str(folder)), schema={"type": "object"})
 
 
 def _opencode(_folder: Path) -> Reading:
-    return OpenCodeReading(_heard)
+    return OpenCodeReading(_received)
 
 
 def test_errors_that_are_no_list_are_no_errors(tmp_path: Path) -> None:
@@ -211,9 +211,9 @@ def test_a_retry_without_end_is_counted_no_further() -> None:
         reading.reply(Exit(ending=Ending.EXITED, code=1, stdout="", stderr="", seconds=1.0))
 
 
-@pytest.mark.parametrize("told", ["nan", "-5", "inf", "1e400", 10**400, [1], None, "soon"])
-def test_a_wait_that_no_calendar_has_is_a_month_or_none(told: Any) -> None:
-    headers = {"retry-after": told}
+@pytest.mark.parametrize("reported", ["nan", "-5", "inf", "1e400", 10**400, [1], None, "soon"])
+def test_a_wait_that_no_calendar_has_is_a_month_or_none(reported: Any) -> None:
+    headers = {"retry-after": reported}
     error = {"name": "APIError", "data": {"message": "too many", "statusCode": 429, "responseHeaders": headers}}
     with pytest.raises(RateLimited) as limited:
         _read(_opencode(Path()), {"type": "error", "error": error})

@@ -199,7 +199,7 @@ async def test_what_is_no_answer_is_reported_as_such(raw: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "output",
     [
         {"data": {"rateLimit": "x"}},
         {"data": {"rateLimit": {"cost": 10**400}}},
@@ -216,8 +216,8 @@ async def test_what_is_no_answer_is_reported_as_such(raw: bytes) -> None:
         [],
     ],
 )
-async def test_graphql_that_is_shaped_otherwise_is_reported_as_such(told: object) -> None:
-    async with answering(said(200, json.dumps(told).encode())) as client:
+async def test_graphql_that_is_shaped_otherwise_is_reported_as_such(output: object) -> None:
+    async with answering(said(200, json.dumps(output).encode())) as client:
         issues = GitHubIssues(client)
         for asked in (issues.issue(1), issues.details(["I_1"]), issues.pull_requests([1])):
             with pytest.raises(GenbaError):

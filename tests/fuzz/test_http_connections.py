@@ -43,11 +43,11 @@ def said(port: int, raw: bytes, *, hang_up: bool) -> bytes:
             line.shutdown(socket.SHUT_WR)
         if hang_up:
             return b""
-        heard = b""
+        received = b""
         with contextlib.suppress(OSError):
             while chunk := line.recv(65536):
-                heard += chunk
-        return heard
+                received += chunk
+        return received
 
 
 def port_of(served: Dashboard) -> int:
@@ -95,10 +95,10 @@ def test_a_name_that_no_file_system_takes_is_not_found(served: Dashboard, path: 
 @example(raw=head("POST", "/tasks/1/comment", "Content-Type: multipart/form-data", "Content-Length: 4"), rest=b"--x\r")
 @tried(30)
 def test_any_bytes_are_answered_as_no_request_or_as_one(served: Dashboard, raw: bytes, rest: bytes) -> None:
-    heard = said(port_of(served), raw + rest, hang_up=False)
+    received = said(port_of(served), raw + rest, hang_up=False)
 
-    assert heard == b"" or heard.startswith(b"HTTP/1.1 ")
-    assert not heard.startswith(b"HTTP/1.1 5")
+    assert received == b"" or received.startswith(b"HTTP/1.1 ")
+    assert not received.startswith(b"HTTP/1.1 5")
 
 
 @given(
@@ -132,7 +132,7 @@ async def echoing(patience: Patience) -> AsyncIterator[int]:
             yield listening.getsockname()[1]
 
 
-async def heard_from(port: int, *pieces: bytes) -> bytes:
+async def received_from(port: int, *pieces: bytes) -> bytes:
     """What a server says to who says no more than this, and then waits for it to hang up."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
@@ -158,9 +158,9 @@ async def heard_from(port: int, *pieces: bytes) -> bytes:
 )
 async def test_a_request_that_does_not_come_is_not_waited_for(begun: bytes) -> None:
     async with echoing(Patience(silent=0.3, request=0.3)) as port:
-        heard = await heard_from(port, begun)
+        received = await received_from(port, begun)
 
-    assert heard.endswith(b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
+    assert received.endswith(b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
 
 
 async def test_a_request_that_comes_in_time_is_answered_however_long_the_answer_takes() -> None:

@@ -129,9 +129,9 @@ def test_every_message_is_answered(there: Spoken, line: bytes) -> None:
         assert "error" in answer or result.get("isError") or "tools" in result or _is_talk(result), answer
 
 
-def _is_talk(told: dict[str, Any]) -> bool:
+def _is_talk(output: dict[str, Any]) -> bool:
     """About the protocol, and not about the project."""
-    return set(told) <= {"capabilities", "instructions", "protocolVersion", "serverInfo", "resultType"}
+    return set(output) <= {"capabilities", "instructions", "protocolVersion", "serverInfo", "resultType"}
 
 
 # ── being left alone ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -58,7 +58,7 @@ def _proposed(hub: GitHub, issue: int, _key: str) -> bool:
     return sum(pull.head == f"genba/{issue}" for pull in hub.repository(SHOP).pulls) == 1
 
 
-DEEDS: dict[str, tuple[Callable[[int], RemoteChange], Callable[[GitHub, int, str], bool]]] = {
+EFFECTS: dict[str, tuple[Callable[[int], RemoteChange], Callable[[GitHub, int, str], bool]]] = {
     "comment": (lambda issue: PostComment(issue=issue, body="It is done."), _once),
     "status comment": (lambda issue: KeepComment(issue=issue, name="status", body="It goes on."), _kept),
     "labels": (lambda issue: Relabel(issue=issue, add=("new",), remove=("old",)), _labelled),
@@ -72,9 +72,9 @@ DEEDS: dict[str, tuple[Callable[[int], RemoteChange], Callable[[GitHub, int, str
 }
 
 
-@pytest.mark.parametrize("name", DEEDS)
+@pytest.mark.parametrize("name", EFFECTS)
 def test_whatever_is_answered_to_a_deed_it_is_there_once_in_the_end(hub: GitHub, name: str) -> None:
-    deed_of, holds = DEEDS[name]
+    deed_of, holds = EFFECTS[name]
 
     @given(seed=st.integers(0, 2**32))
     @tried(4)

@@ -42,8 +42,8 @@ def another(seed: int) -> Fault:
     """Something that is wrong with one answer."""
     dice = random.Random(seed)
 
-    def body(told: bytes) -> bytes:
-        return json.dumps(spoil(json.loads(told), dice)).encode() if told else told
+    def body(result: bytes) -> bytes:
+        return json.dumps(spoil(json.loads(result), dice)).encode() if result else result
 
     skip = dice.randrange(5)
     match dice.choice(("spoilt", "spoilt", "spoilt", "body", "status", "header", "cut", "cut inside")):

@@ -40,7 +40,7 @@ class Floor:
     async def inside(self, workspace: Workspace, line: str, expect: int | None = 0) -> Exit:
         """Run a shell line as the instance does."""
         parts = self.trees.private_binds(workspace)
-        walls = await self.sandbox.open(
+        handle = await self.sandbox.open(
             SandboxSpec(
                 run=workspace.run,
                 folder=str(self.folder / "sandbox"),
@@ -62,9 +62,9 @@ class Floor:
             mark=workspace.run,
         )
         try:
-            done = await walls.run(command, lambda _stream, _line: None)
+            done = await handle.run(command, lambda _stream, _line: None)
         finally:
-            await walls.close()
+            await handle.close()
         if expect is not None:
             assert done.code == expect, f"{done.ending} {done.code}\n{done.stdout}\n{done.stderr}"
         return done

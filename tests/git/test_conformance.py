@@ -21,7 +21,7 @@ class TestSandboxedWorktrees(WorkingTreesSuite):
         return request()
 
 
-class TestMergingFromBehindWalls(RepositorySuite):
+class TestMergingFromSandbox(RepositorySuite):
     @pytest.fixture
     def repository(self, floor: Floor) -> Repository:
         return GitRepository(floor.trees.layout)

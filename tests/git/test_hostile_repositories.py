@@ -212,8 +212,8 @@ async def test_a_folder_that_was_closed_to_everybody_is_opened_again(floor: Floo
 
 
 class LyingSandbox:
-    def __init__(self, told: Callable[[Path], None]) -> None:
-        self.told = told
+    def __init__(self, result: Callable[[Path], None]) -> None:
+        self.told = result
         self.outbox = Path()
         self.ports: Mapping[str, int] = {}
 
@@ -224,7 +224,7 @@ class LyingSandbox:
         self.outbox = Path(spec.tree)
         return self
 
-    async def run(self, command: Command, heard: OutputListener) -> Exit:  # noqa: ARG002
+    async def run(self, command: Command, received: OutputListener) -> Exit:  # noqa: ARG002
         self.told(self.outbox)
         return Exit(ending=Ending.EXITED, code=0, stdout="", stderr="", seconds=0.0)
 
@@ -258,7 +258,7 @@ def _link(outbox: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "result",
     [
         lambda _outbox: None,
         lambda outbox: os.mkfifo(outbox / "refs"),
@@ -277,8 +277,8 @@ def _link(outbox: Path) -> None:
         _bundle(b"-" * 5_000_000),
     ],
 )
-async def test_output_of_the_sandbox_is_only_read(project: Project, told: Callable[[Path], None]) -> None:
-    trees = SandboxedWorktrees(await RepositoryLayout.find(project.root), LyingSandbox(told))
+async def test_output_of_the_sandbox_is_only_read(project: Project, result: Callable[[Path], None]) -> None:
+    trees = SandboxedWorktrees(await RepositoryLayout.find(project.root), LyingSandbox(result))
     workspace = await trees.open(request())
     inside = Path(workspace.git_dir).parent.parent / "genba/private" / Path(workspace.git_dir).name / "repository"
     (inside / "HEAD").write_text("ref: refs/heads/elsewhere\n")

@@ -35,7 +35,7 @@ class NoSandbox:
         raise NotImplementedError
 
 
-async def _without_walls(project: Project) -> SandboxedWorktrees:
+async def _without_sandbox(project: Project) -> SandboxedWorktrees:
     return SandboxedWorktrees(await RepositoryLayout.find(project.root), NoSandbox())  # type: ignore[arg-type]
 
 
@@ -61,7 +61,7 @@ async def test_a_little_work_arrives_and_nothing_is_started_for_it(floor: Floor,
     workspace = await floor.open()
     done = await floor.inside(workspace, f"{line} >/dev/null; git rev-parse HEAD")
 
-    facts = await (await _without_walls(floor.project)).observe(workspace)
+    facts = await (await _without_sandbox(floor.project)).observe(workspace)
 
     assert facts.head == done.stdout.strip() == floor.project.git("rev-parse", "genba/work")
     assert "work.txt" in facts.changed_files
@@ -74,7 +74,7 @@ async def test_what_was_never_committed_does_not_come_along(floor: Floor) -> Non
     line = "echo secret > x && git add x && git rev-parse :x && git rm -q -f --cached x && rm x"
     secret = (await floor.inside(workspace, f"{line} && {COMMIT}")).stdout.strip()
 
-    await (await _without_walls(floor.project)).observe(workspace)
+    await (await _without_sandbox(floor.project)).observe(workspace)
 
     assert floor.project.git("rev-parse", "genba/work") != workspace.base
     assert len(secret) in (40, 64)
@@ -99,7 +99,7 @@ async def test_what_is_large_or_out_of_the_ordinary_is_left_to_git(floor: Floor,
     await floor.inside(workspace, line)
 
     with pytest.raises(BoundaryViolationError, match=NEEDED):
-        await (await _without_walls(floor.project)).observe(workspace)
+        await (await _without_sandbox(floor.project)).observe(workspace)
     assert floor.project.git("rev-parse", "genba/work") == workspace.base
 
     assert "work.txt" in (await floor.trees.observe(workspace)).changed_files
@@ -151,7 +151,7 @@ async def test_an_object_that_is_not_what_it_says_is_not_let_in(floor: Floor, fo
     forge(file)
 
     with pytest.raises(BoundaryViolationError, match=NEEDED):
-        await (await _without_walls(floor.project)).observe(workspace)
+        await (await _without_sandbox(floor.project)).observe(workspace)
 
     assert floor.project.git("rev-parse", "genba/work") == workspace.base
     assert floor.project.git("count-objects") == before
@@ -167,7 +167,7 @@ async def test_no_link_is_followed_on_the_way_to_the_work(floor: Floor, tmp_path
     place.symlink_to(tmp_path / "moved")
 
     with pytest.raises(BoundaryViolationError, match=NEEDED):
-        await (await _without_walls(floor.project)).observe(workspace)
+        await (await _without_sandbox(floor.project)).observe(workspace)
 
     assert floor.project.git("rev-parse", "genba/work") == workspace.base
 
@@ -180,7 +180,7 @@ async def test_a_broken_tree_in_a_commit_is_refused_as_it_is_from_a_bundle(floor
     await floor.inside(workspace, f"git update-ref HEAD $(git commit-tree -m bad -p HEAD {tree}) && rm tree")
 
     with pytest.raises(BoundaryViolationError, match=NEEDED):
-        await (await _without_walls(floor.project)).observe(workspace)
+        await (await _without_sandbox(floor.project)).observe(workspace)
     with pytest.raises(BoundaryViolationError, match="refused"):
         await floor.trees.observe(workspace)
 

@@ -18,7 +18,7 @@ hint: "git config advice.graftFileDeprecated false"
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("output", "result"),
     [
         (GRAFTS, "refusing to merge unrelated histories"),
         (
@@ -30,8 +30,8 @@ hint: "git config advice.graftFileDeprecated false"
         ("", "git gave no reason"),
     ],
 )
-def test_one_line_says_what_is_wrong(said: str, told: str) -> None:
-    assert error_line(said) == told
+def test_one_line_says_what_is_wrong(output: str, result: str) -> None:
+    assert error_line(output) == result
 
 
 def test_a_command_is_known_by_its_verb() -> None:

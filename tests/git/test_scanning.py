@@ -299,7 +299,7 @@ async def test_a_branch_that_brings_nothing_has_not_landed(field: Field, message
 
 
 @pytest.mark.parametrize(
-    ("message", "told"),
+    ("message", "result"),
     [
         ("Add it\n\nIssue: 12\nAgent: iterator\nSession: run-1\n", (12, "Add it", "iterator", "run-1")),
         ("Add it\n\nIssue:12\nAgent:iterator\nSession:run-1\n\n\n", (12, "Add it", "iterator", "run-1")),
@@ -313,10 +313,10 @@ async def test_a_branch_that_brings_nothing_has_not_landed(field: Field, message
     ],
 )
 async def test_trailers_are_read_the_same_however_they_are_written(
-    field: Field, message: str, told: tuple[int, str, str, str]
+    field: Field, message: str, result: tuple[int, str, str, str]
 ) -> None:
     sha = field.change(message)
-    number, subject, agent, run = told
+    number, subject, agent, run = result
     (commit,) = (await field.look()).on_base[number]
     assert (commit.sha, commit.how, commit.subject, commit.agent, commit.run) == (sha, How.TRAILER, subject, agent, run)
 

@@ -21,7 +21,7 @@ class Signed:
         hook.write_text(SIGNING_HOOK, encoding="utf-8")
         hook.chmod(0o755)
 
-    def git(self, *words: str, said: str | None = None, **environment: str) -> str:
+    def git(self, *words: str, reply: str | None = None, **environment: str) -> str:
         named = {
             "GIT_AUTHOR_NAME": "a",
             "GIT_AUTHOR_EMAIL": "a@a",
@@ -30,12 +30,12 @@ class Signed:
         }
         whole = {**os.environ, **named, "GIT_CONFIG_NOSYSTEM": "1", "HOME": str(self.root), **environment}
         done = subprocess.run(
-            ["git", *words], cwd=self.root, check=True, capture_output=True, text=True, input=said, env=whole
+            ["git", *words], cwd=self.root, check=True, capture_output=True, text=True, input=reply, env=whole
         )
         return done.stdout.strip()
 
     def commit(self, message: str, **environment: str) -> str:
-        self.git("commit", "-q", "--allow-empty", "-F", "-", said=message, **environment)
+        self.git("commit", "-q", "--allow-empty", "-F", "-", reply=message, **environment)
         return self.git("log", "-1", "--format=%B")
 
 

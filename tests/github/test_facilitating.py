@@ -263,5 +263,5 @@ def test_the_agent_says_the_same_as_the_command_and_says_it_once(shop: Shop) -> 
     assert len(shop.hub.mutations) == sent
 
 
-def rows(told: Any) -> list[dict[str, Any]]:
-    return told if isinstance(told, list) else [told]
+def rows(output: Any) -> list[dict[str, Any]]:
+    return output if isinstance(output, list) else [output]

@@ -91,12 +91,12 @@ async def test_everything_arrives_in_its_order_and_at_its_pace(shop: GitHub, des
         desk.outbox.record(key, change)
     async with sending(shop, desk) as sender:
         result = await sender.send()
-    assert [entry.key for entry in result.sent] == [key for key, _ in deeds_of(desk)]
+    assert [entry.key for entry in result.sent] == [key for key, _ in effects_of(desk)]
     check(shop, desk)
     assert desk.clock.elapsed() - desk.begun >= len(shop.mutations) - 1
 
 
-def deeds_of(desk: Desk) -> list[tuple[str, RemoteChange]]:
+def effects_of(desk: Desk) -> list[tuple[str, RemoteChange]]:
     return [(entry.key, entry.change) for entry in desk.outbox.list(all=True)]
 
 

@@ -178,8 +178,8 @@ def test_no_text_has_an_effect(title: str, asked: str) -> None:
 def test_it_is_never_longer_than_a_forge_takes() -> None:
     huge = "é#1 @a " * 100_000
     evidence = evidence_of(verified(detail=huge, finding=huge))
-    told_ = told(title=huge, asked=huge, evidence=evidence)
-    assert len(body_of(told_)) <= LONGEST_BODY
-    assert "## What was verified" in body_of(told_)
-    assert body_of(told_).endswith("Session: worker-1")
-    assert len(title_of(told_, "branch")) <= LONGEST_TITLE
+    result_ = told(title=huge, asked=huge, evidence=evidence)
+    assert len(body_of(result_)) <= LONGEST_BODY
+    assert "## What was verified" in body_of(result_)
+    assert body_of(result_).endswith("Session: worker-1")
+    assert len(title_of(result_, "branch")) <= LONGEST_TITLE

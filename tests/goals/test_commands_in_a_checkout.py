@@ -141,7 +141,7 @@ async def test_other_projects_keep_the_python_path_as_it_is(engine: GoalEngine, 
 
 
 @pytest.mark.parametrize(
-    ("goal", "told"),
+    ("goal", "reported"),
     [
         (LintPasses(), "no lint command was found; name one: command: ruff check ."),
         (BuildSucceeds(), "no build command was found; name one: command: make build"),
@@ -150,11 +150,11 @@ async def test_other_projects_keep_the_python_path_as_it_is(engine: GoalEngine, 
     ],
 )
 async def test_without_a_command_and_without_a_sign_of_one_there_is_an_error(
-    engine: GoalEngine, place: Place, mark: str, goal: Goal, told: str
+    engine: GoalEngine, place: Place, mark: str, goal: Goal, reported: str
 ) -> None:
     result = await engine.run(goal, place, mark)
 
-    assert (result.status, result.detail) == (ERROR, told)
+    assert (result.status, result.detail) == (ERROR, reported)
 
 
 async def test_a_command_that_is_not_named_is_detected(

@@ -503,7 +503,7 @@ async def test_settings_of_the_base_that_are_broken_are_an_error(by_gitleaks: Sc
 
 
 @pytest.mark.parametrize(
-    ("script", "told"),
+    ("script", "reported"),
     [
         ("exit 1", "gitleaks: exit code 1"),
         ("exit 0", "gitleaks wrote no report"),
@@ -517,7 +517,7 @@ async def test_settings_of_the_base_that_are_broken_are_an_error(by_gitleaks: Sc
     ],
 )
 async def test_a_scanner_that_breaks_is_an_error(
-    by_gitleaks: Scan, repository: Repository, tmp_path: Path, script: str, told: str
+    by_gitleaks: Scan, repository: Repository, tmp_path: Path, script: str, reported: str
 ) -> None:
     by_gitleaks.binary = tmp_path / "gitleaks"
     by_gitleaks.binary.write_text(f'#!/bin/sh\n[ "$1" != version ] || exit 0\n{script}\n')
@@ -527,7 +527,7 @@ async def test_a_scanner_that_breaks_is_an_error(
     result = await by_gitleaks()
 
     assert result.status is ERROR
-    assert result.detail.startswith(told)
+    assert result.detail.startswith(reported)
 
 
 async def test_a_gitleaks_that_is_too_old_is_replaced(

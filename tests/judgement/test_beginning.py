@@ -73,11 +73,11 @@ def test_an_agent_that_is_not_there_is_named_with_the_nearest() -> None:
 
 
 def test_the_same_agent_tries_again_and_then_another() -> None:
-    told_ = settings(attempts={"per_agent": 2, "alternates": ["builder"], "max": 4})
+    result_ = settings(attempts={"per_agent": 2, "alternates": ["builder"], "max": 4})
     once = field(task(1), failures={1: (failure(1, 1),)})
-    assert only(Start, decide(once, told_)).agent == "iterator"
+    assert only(Start, decide(once, result_)).agent == "iterator"
     twice = field(task(1), failures={1: (failure(1, 1), failure(1, 2))})
-    found = only(Start, decide(twice, told_))
+    found = only(Start, decide(twice, result_))
     assert (found.agent, found.attempt) == ("builder", 3)
     assert found.reason == "attempt 3: iterator ended failed"
 
@@ -86,11 +86,11 @@ def test_after_the_attempts_a_person_decides_with_all_that_was_tried() -> None:
     failures = (failure(1, 1), failure(1, 2), failure(1, 3, agent="builder", reason="lint_passes failed"))
     here = field(task(1), failures={1: failures}, ledger=SpendingTotals(by_task={1: Cost(cost_usd=2.5, tokens=10)}))
     found = only(Escalate, decide(here))
-    told_ = found.escalation
-    assert (told_.kind, found.blocker is not None) == (EscalationKind.ATTEMPTS, True)
-    assert [one["agent"] for one in told_.evidence["tried"]] == ["iterator", "iterator", "builder"]
-    assert (told_.evidence["branch"], told_.evidence["cost_usd"]) == ("genba/1-x", 2.5)
-    assert told_.evidence["last_reason"] == "lint_passes failed"
+    result_ = found.escalation
+    assert (result_.kind, found.blocker is not None) == (EscalationKind.ATTEMPTS, True)
+    assert [one["agent"] for one in result_.evidence["tried"]] == ["iterator", "iterator", "builder"]
+    assert (result_.evidence["branch"], result_.evidence["cost_usd"]) == ("genba/1-x", 2.5)
+    assert result_.evidence["last_reason"] == "lint_passes failed"
 
 
 def test_without_another_agent_a_person_decides_when_the_one_has_failed() -> None:
@@ -110,20 +110,20 @@ def test_a_person_who_allowed_a_retry_learns_of_all_that_was_tried() -> None:
 
 
 def test_failures_are_waited_out_longer_each_time() -> None:
-    told_ = settings(attempts={"backoff_seconds": 100, "backoff_max_seconds": 150, "per_agent": 5, "max": 5})
+    result_ = settings(attempts={"backoff_seconds": 100, "backoff_max_seconds": 150, "per_agent": 5, "max": 5})
     just_now = "2026-03-01T11:59:00.000000Z"
     once = field(task(1), failures={1: (failure(1, 1, ended_at=just_now),)})
-    assert wait_of(1, decide(once, told_)).until == "2026-03-01T12:00:40.000000Z"
+    assert wait_of(1, decide(once, result_)).until == "2026-03-01T12:00:40.000000Z"
     twice = field(task(1), failures={1: (failure(1, 1), failure(1, 2, ended_at=just_now))})
-    assert wait_of(1, decide(twice, told_)).until == "2026-03-01T12:01:30.000000Z"
+    assert wait_of(1, decide(twice, result_)).until == "2026-03-01T12:01:30.000000Z"
 
 
 def test_a_failure_in_the_future_causes_no_backoff() -> None:
-    told_ = settings(attempts={"backoff_seconds": 100})
+    result_ = settings(attempts={"backoff_seconds": 100})
     of_another_host = field(task(1), failures={1: (failure(1, 1, ended_at="2026-03-01T12:01:00.000000Z"),)})
-    assert wait_of(1, decide(of_another_host, told_)).until == "2026-03-01T12:02:40.000000Z"
+    assert wait_of(1, decide(of_another_host, result_)).until == "2026-03-01T12:02:40.000000Z"
     set_back = field(task(1), failures={1: (failure(1, 1, ended_at="2026-03-01T18:00:00.000000Z"),)})
-    assert only(Start, decide(set_back, told_)).task == 1
+    assert only(Start, decide(set_back, result_)).task == 1
 
 
 def test_what_trying_again_cannot_help_goes_to_a_person_at_once() -> None:
@@ -144,8 +144,8 @@ def test_a_task_that_is_taken_apart_begins_with_a_plan() -> None:
 
 @pytest.mark.parametrize("words", [{"type": "epic"}, {"labels": ("large",)}])
 def test_types_and_labels_say_which_tasks_are_taken_apart(words: dict[str, object]) -> None:
-    told_ = settings(decompose={"types": ["epic"], "labels": ["large"]})
-    assert only(Start, decide(field(task(1, **words)), told_)).purpose is Purpose.PLAN
+    result_ = settings(decompose={"types": ["epic"], "labels": ["large"]})
+    assert only(Start, decide(field(task(1, **words)), result_)).purpose is Purpose.PLAN
 
 
 def test_parts_that_are_deep_enough_are_not_taken_apart_further() -> None:

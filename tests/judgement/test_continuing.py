@@ -310,8 +310,8 @@ def test_work_that_leaves_the_queue_again_and_again_is_put_to_a_person() -> None
     out = entry(1, EntryStatus.WITHDRAWN, detail="genba/1-x is gone", finished_at=NOW)
     result = settings(merge={"rounds": 2})
 
-    def with_(rounds: int, *told_before: Escalation) -> tuple[SchedulerAction, ...]:
-        here = field(in_review(1), sessions=(verified(1, rounds=rounds),), entries=(out,), escalations=told_before)
+    def with_(rounds: int, *result_before: Escalation) -> tuple[SchedulerAction, ...]:
+        here = field(in_review(1), sessions=(verified(1, rounds=rounds),), entries=(out,), escalations=result_before)
         return decide(here, result)
 
     assert only(Continue, with_(1)).cause is Cause.RESUMED
@@ -326,10 +326,10 @@ def test_a_closure_that_fails_is_tried_again_later_each_time_and_then_put_to_a_p
     result = settings(attempts={"backoff_seconds": 10, "max": 3})
     landed = "e" * 40
 
-    def with_(failed_at: str, *told_before: Escalation) -> tuple[SchedulerAction, ...]:
+    def with_(failed_at: str, *result_before: Escalation) -> tuple[SchedulerAction, ...]:
         tried = verified(1, WaitsFor.MERGE, part=3, reason="the push was refused", heartbeat_at=failed_at)
         merged = entry(1, EntryStatus.MERGED, landed=landed, finished_at="2026-03-01T11:58:00.000000Z")
-        return decide(field(in_review(1), sessions=(tried,), entries=(merged,), escalations=told_before), result)
+        return decide(field(in_review(1), sessions=(tried,), entries=(merged,), escalations=result_before), result)
 
     assert only(Continue, with_("2026-03-01T11:58:05.000000Z")).cause is Cause.LANDED
     wait = wait_of(1, with_("2026-03-01T11:59:10.000000Z"))

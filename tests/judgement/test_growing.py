@@ -27,17 +27,17 @@ def _calls(here: FleetSnapshot) -> int:
     return made
 
 
-def _told_to_wait(count: int) -> FleetSnapshot:
+def _asked_to_wait(count: int) -> FleetSnapshot:
     pause = ProviderPause(provider="north", until=LATER, reason="429")
     return field(*(task(number) for number in range(1, count + 1)), pauses=(pause,))
 
 
 def test_twice_the_tasks_are_twice_the_work_of_a_look() -> None:
-    assert _calls(_told_to_wait(800)) < 2.1 * _calls(_told_to_wait(400))
+    assert _calls(_asked_to_wait(800)) < 2.1 * _calls(_asked_to_wait(400))
 
 
 def test_a_task_that_must_wait_is_not_compared_with_all_others_first() -> None:
-    more = _calls(_told_to_wait(800)) - _calls(_told_to_wait(400))
+    more = _calls(_asked_to_wait(800)) - _calls(_asked_to_wait(400))
     assert more / 400 < 110
 
 

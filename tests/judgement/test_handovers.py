@@ -105,8 +105,8 @@ HOSTILE = st.text(alphabet=st.sampled_from("#->`A \n\r\x0b\x85\u2028\u2029\x1b\0
 
 
 @given(HOSTILE)
-def test_no_quoted_output_stands_alone_on_a_line(said: str) -> None:
-    marked = f"EVIL{said}EVIL"
+def test_no_quoted_output_stands_alone_on_a_line(reply: str) -> None:
+    marked = f"EVIL{reply}EVIL"
     escalation = Escalation(
         task=12, kind=EscalationKind.QUESTION, question=marked, status="answered", answer=marked, answered_by="ann"
     )

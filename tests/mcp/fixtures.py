@@ -12,7 +12,7 @@ from genba.entrypoints.mcp.arguments import SessionArguments, Word
 from genba.entrypoints.mcp.tools import TOOLS, ToolEntry
 
 
-class Said(msgspec.Struct, frozen=True):
+class Output(msgspec.Struct, frozen=True):
     text: str
 
 
@@ -20,20 +20,20 @@ class Region(SessionArguments):
     region: Word = Field(default="", description="Sent in a header too.", json_schema_extra={"x-mcp-header": "Region"})
 
 
-async def _say(_: WorkflowService, __: Caller, ___: SessionArguments) -> Said:
-    return Said("This is a simple text response for testing.")
+async def _say(_: WorkflowService, __: Caller, ___: SessionArguments) -> Output:
+    return Output("This is a simple text response for testing.")
 
 
-async def _refuse(_: WorkflowService, __: Caller, ___: SessionArguments) -> Said:
+async def _refuse(_: WorkflowService, __: Caller, ___: SessionArguments) -> Output:
     raise WorkflowError(ErrorCode.CONFLICT, "This tool intentionally returns an error for testing")
 
 
-async def _region(_: WorkflowService, __: Caller, taken: Region) -> Said:
-    return Said(taken.region)
+async def _region(_: WorkflowService, __: Caller, taken: Region) -> Output:
+    return Output(taken.region)
 
 
 def _entry(name: str, call: Any, takes: Any = SessionArguments) -> ToolEntry[Any]:
-    return ToolEntry(name=name, title=name, description="Of the tests.", takes=takes, answers=Said, call=call)
+    return ToolEntry(name=name, title=name, description="Of the tests.", takes=takes, answers=Output, call=call)
 
 
 FIXTURES = (

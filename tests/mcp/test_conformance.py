@@ -73,9 +73,9 @@ async def output(words: list[str], cwd: Path, **environment: str) -> tuple[int, 
     return process.returncode or 0, printed.decode(errors="replace")
 
 
-def counted(said: str) -> dict[str, tuple[int, int]]:
+def counted(reply: str) -> dict[str, tuple[int, int]]:
     """By scenario: how many checks passed, and how many failed."""
-    summary = re.sub(r"\x1b\[[0-9;]*m", "", said).partition("SUMMARY")[2]
+    summary = re.sub(r"\x1b\[[0-9;]*m", "", reply).partition("SUMMARY")[2]
     found = re.findall(r"([\w-]+): (\d+) passed, (\d+) failed", summary)
     return {name: (int(good), int(bad)) for name, good, bad in found}
 

@@ -61,10 +61,10 @@ async def test_a_client_that_does_not_send_its_request_in_time_is_disconnected()
         return sent.pop()
 
     scope = {"type": "http", "headers": [], "client": ("127.0.0.1", 1)}
-    await Guard(app, 600, body_seconds=0.05)(scope, slow, _nobody)
+    await Guard(app, 600, body_seconds=0.05)(scope, slow, _absent)
 
     assert received == ["http.request", "http.disconnect"]
 
 
-async def _nobody(_message: object) -> None:
+async def _absent(_message: object) -> None:
     raise AssertionError("nothing is answered to whoever has hung up")

@@ -136,11 +136,11 @@ async def test_the_address_is_never_shown(receiver: Receiver, caplog: pytest.Log
     receiver.answers.append((500, {}))
     with pytest.raises(RemoteUnavailable) as refused:
         await channel.send(a_notice())
-    with pytest.raises(RemoteUnavailable) as nobody:
+    with pytest.raises(RemoteUnavailable) as absent:
         await WebhookChannel(f"http://127.0.0.1:1/{secret}").send(a_notice())
-    message = f"{refused.value} {nobody.value} {channel!r} {caplog.text}"
+    message = f"{refused.value} {absent.value} {channel!r} {caplog.text}"
     assert secret not in message
-    assert nobody.value.__cause__ is None
+    assert absent.value.__cause__ is None
 
 
 @pytest.mark.parametrize(

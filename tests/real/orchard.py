@@ -12,7 +12,7 @@ from typing import Any
 PICK = {"name": "pick", "description": "Pick an apple", "inputSchema": {"type": "object"}}
 
 
-def answer(asked: dict[str, Any], told: str) -> dict[str, Any] | None:
+def answer(asked: dict[str, Any], result: str) -> dict[str, Any] | None:
     """What MCP wants to hear; None where it wants to hear nothing."""
     if "id" not in asked:
         return None
@@ -21,7 +21,7 @@ def answer(asked: dict[str, Any], told: str) -> dict[str, Any] | None:
     results: dict[str, dict[str, Any]] = {
         "initialize": {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": about},
         "tools/list": {"tools": [PICK]},
-        "tools/call": {"content": [{"type": "text", "text": f"an apple, {told}"}]},
+        "tools/call": {"content": [{"type": "text", "text": f"an apple, {result}"}]},
     }
     found = results.get(asked["method"])
     reply = {"result": found} if found is not None else {"error": {"code": -32601, "message": "no such method"}}

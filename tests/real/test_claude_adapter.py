@@ -93,7 +93,7 @@ class Place:
             self._instance = await self.adapter.start(self.session)
         changes = {"timeout_seconds": PATIENCE, "idle_seconds": PATIENCE, **changes}
         question = msgspec.structs.replace(an_ask(self.session, number), **changes)
-        return await self.adapter.execute(self._instance, question, lambda *said: self.heard.append(said))
+        return await self.adapter.execute(self._instance, question, lambda *output: self.heard.append(output))
 
     def told(self, kind: str) -> list[str]:
         return [line for stream, line in self.heard if stream == kind]

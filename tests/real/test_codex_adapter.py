@@ -195,7 +195,7 @@ async def test_in_the_sandbox_it_works_goes_on_and_leaves_nothing(place: ToolPla
     spying = f"cat {secret}; echo x > {secret}; setsid sleep 600 & echo ran > ran.txt"
     place.follows(PATCH, Run(spying), Say("done"))
 
-    async with place.behind_walls():
+    async with place.in_sandbox():
         first = await place.ask()
         second = await place.ask(2, session_id=first.session_id)
 
@@ -210,7 +210,7 @@ async def test_in_the_sandbox_a_plan_reads_and_changes_nothing(place: ToolPlace)
     (place.tree / "notes.txt").write_text("read me\n")
     place.follows(PATCH, Run("echo no > ran.txt"), Run("cat notes.txt"), Say("done"))
 
-    async with place.behind_walls():
+    async with place.in_sandbox():
         reply = await place.ask(permission_mode=PLAN)
 
     assert written(place) == {"notes.txt"}

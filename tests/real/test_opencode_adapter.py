@@ -119,7 +119,7 @@ async def test_in_the_sandbox_it_works_and_goes_on_without_a_network(place: Tool
     spying = f"cat {secret}; echo x > {secret}; setsid sleep 600 >/dev/null 2>&1 & echo ran > ran.txt"
     place.follows(Write("hello.txt", "hello\n"), Run(spying), Write(str(aside), "yes"), Say("done"))
 
-    async with place.behind_walls():
+    async with place.in_sandbox():
         first = await place.ask()
         second = await place.ask(2, session_id=first.session_id)
 

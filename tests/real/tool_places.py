@@ -80,10 +80,10 @@ class ToolPlace:
         if self._instance is None:
             self._instance = await self.adapter.start(self.session)
         question = self.question(number, **changes)
-        return await self.adapter.execute(self._instance, question, lambda *said: self.heard.append(said))
+        return await self.adapter.execute(self._instance, question, lambda *output: self.heard.append(output))
 
     @asynccontextmanager
-    async def behind_walls(self) -> AsyncIterator[None]:
+    async def in_sandbox(self) -> AsyncIterator[None]:
         needs_bubblewrap()
         sandbox = BubblewrapSandbox(ProcessSupervisor())
         for name in ("home", "asks", "sandbox"):

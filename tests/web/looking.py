@@ -37,7 +37,7 @@ class Looker:
         context.set_default_timeout(PATIENCE_MS)
         page = context.new_page()
         made = cls(page, dashboard)
-        page.on("console", made._heard)
+        page.on("console", made._received)
         page.on("pageerror", made._broke)
         try:
             page.goto(f"{dashboard.url}/enter#token={token}")
@@ -62,7 +62,7 @@ class Looker:
                 return self.page.wait_for_url(url, timeout=PATIENCE_MS / 5)
         raise AssertionError(f"{first} {second} does not lead to {url}")
 
-    def _heard(self, message: ConsoleMessage) -> None:
+    def _received(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning") and not message.text.startswith(_LEFT_BEHIND):
             self.complaints.append(f"{message.type}: {message.text}")
 

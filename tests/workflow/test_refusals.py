@@ -232,24 +232,24 @@ async def test_after_its_end_a_session_changes_nothing(context: House) -> None:
 
 
 async def test_every_tool_refuses_one_that_has_no_connection(context: House) -> None:
-    task, nobody, service = context.task(), Caller(), context.service
+    task, absent, service = context.task(), Caller(), context.service
     for call in (
-        service.get_next_action(nobody),
-        service.get_my_task(nobody),
-        service.create_task(nobody, SubtaskDraft(title="Cut it")),
-        service.create_tasks_batch(nobody, drafts("Cut it")),
-        service.update_task_status(nobody, task, "done"),
-        service.assign_task(nobody, task, "writer"),
-        service.report_completed(nobody),
-        service.report_blocked(nobody, "No."),
-        service.save_context(nobody, progress="half"),
-        service.send_message(nobody, "Hello."),
-        service.get_messages(nobody),
-        service.list_tasks(nobody),
-        service.get_task(nobody, task),
-        service.list_workers(nobody),
-        service.help(nobody),
-        service.logout(nobody),
+        service.get_next_action(absent),
+        service.get_my_task(absent),
+        service.create_task(absent, SubtaskDraft(title="Cut it")),
+        service.create_tasks_batch(absent, drafts("Cut it")),
+        service.update_task_status(absent, task, "done"),
+        service.assign_task(absent, task, "writer"),
+        service.report_completed(absent),
+        service.report_blocked(absent, "No."),
+        service.save_context(absent, progress="half"),
+        service.send_message(absent, "Hello."),
+        service.get_messages(absent),
+        service.list_tasks(absent),
+        service.get_task(absent, task),
+        service.list_workers(absent),
+        service.help(absent),
+        service.logout(absent),
     ):
         refusal = await context.refused(call)
         assert (refusal.code, refusal.action) == (ErrorCode.NOT_AUTHENTICATED, "exit")

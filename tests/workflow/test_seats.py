@@ -207,13 +207,13 @@ async def test_failures_under_other_names_block_no_agent(context: House) -> None
     for number in range(FAILURES_OF_ALL):
         await refusal_of(context, Caller(token=f"gbs_{number:x}_{'0' * 40}"))
 
-    nobody = await entry_refusal(context, agent_id="nobody", passkey="wrong")
+    absent = await entry_refusal(context, agent_id="nobody", passkey="wrong")
     wrong = await entry_refusal(context, agent_id=agent, passkey="wrong")
     await context.come(agent, passkey)
     await context.service.authenticate(Caller(token=secret))
 
-    assert nobody.code is ErrorCode.LIMIT
-    assert said(wrong) == said(nobody)
+    assert absent.code is ErrorCode.LIMIT
+    assert said(wrong) == said(absent)
     assert await context.told(Caller(token=token)) == "get_task"
 
 

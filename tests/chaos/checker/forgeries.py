@@ -62,11 +62,11 @@ def a_merge_is_made_twice(field: Forged) -> None:
     landing = field.landing_of(HONEST)
     message = field.git("log", "-1", "--format=%B", landing)
     words = ("commit-tree", f"{field.tip()}^{{tree}}", "-p", field.tip(), "-p", f"{landing}^2")
-    field.bring_forward(field.git(*words, told=message))
+    field.bring_forward(field.git(*words, result=message))
 
 
 @breaks(Law.MERGED_ONCE)
-def a_commit_says_that_it_lands_what_nobody_asked_for(field: Forged) -> None:
+def a_commit_says_that_it_lands_an_unknown_task(field: Forged) -> None:
     field.commit("Merge something\n\nIssue: 77")
 
 
@@ -152,7 +152,7 @@ def the_target_was_something_else_for_a_moment(field: Forged) -> None:
 
 
 @breaks(Law.MERGED_ONCE)
-def nobody_knows_what_the_target_was(field: Forged) -> None:
+def the_old_target_is_unknown(field: Forged) -> None:
     (field.folder / "logs" / TARGET).unlink()
 
 
@@ -165,26 +165,26 @@ def the_branch_of_a_task_that_waits_is_gone(field: Forged) -> None:
 
 
 @breaks(Law.NOTHING_LOST)
-def an_agent_made_a_commit_that_nobody_has(field: Forged) -> None:
+def an_agent_made_a_commit_that_is_lost(field: Forged) -> None:
     with (field.home / "commits.txt").open("a", encoding="utf-8") as file:
         file.write(f"{'ab' * 20}\n")
 
 
 @breaks(Law.NOTHING_LOST)
-def no_agent_has_said_what_it_made(field: Forged) -> None:
+def no_agent_has_listed_its_commits(field: Forged) -> None:
     (field.home / "commits.txt").unlink()
 
 
 @breaks(Law.NOTHING_LOST)
 def an_agent_made_a_commit_that_no_ref_leads_to(field: Forged) -> None:
-    orphan = field.git("commit-tree", f"{TARGET}^{{tree}}", "-p", TARGET, told="an orphan")
+    orphan = field.git("commit-tree", f"{TARGET}^{{tree}}", "-p", TARGET, result="an orphan")
     with (field.home / "commits.txt").open("a", encoding="utf-8") as file:
         file.write(f"{orphan}\n")
 
 
 @breaks(Law.NOTHING_LOST)
 def a_row_names_a_commit_that_no_ref_leads_to(field: Forged) -> None:
-    orphan = field.git("commit-tree", f"{TARGET}^{{tree}}", "-p", TARGET, told="an orphan")
+    orphan = field.git("commit-tree", f"{TARGET}^{{tree}}", "-p", TARGET, result="an orphan")
     field.sql("UPDATE verifications SET base = ? WHERE id = 1", orphan)
 
 
@@ -195,9 +195,9 @@ def an_event_names_a_commit_that_is_not_there(field: Forged) -> None:
 
 @breaks(Law.WHOLE)
 def a_file_of_kept_work_is_damaged(field: Forged) -> None:
-    blob = field.git("hash-object", "-w", "--stdin", told="rescued\n")
-    tree = field.git("mktree", told=f"100644 blob {blob}\trescued.txt\n")
-    field.git("update-ref", "refs/genba/rescue/forged", field.git("commit-tree", tree, told="rescued"))
+    blob = field.git("hash-object", "-w", "--stdin", result="rescued\n")
+    tree = field.git("mktree", result=f"100644 blob {blob}\trescued.txt\n")
+    field.git("update-ref", "refs/genba/rescue/forged", field.git("commit-tree", tree, result="rescued"))
     field.object_file(blob).unlink()
 
 
@@ -231,7 +231,7 @@ def a_task_that_never_landed_is_done(field: Forged) -> None:
 
 
 @breaks(Law.RIGHT_END)
-def a_task_waits_and_nobody_is_asked(field: Forged) -> None:
+def a_task_waits_without_a_question(field: Forged) -> None:
     field.sql("UPDATE escalations SET status = 'withdrawn' WHERE task_id = ?", LYING)
 
 
@@ -248,7 +248,7 @@ def a_person_is_asked_about_what_is_done(field: Forged) -> None:
 
 
 @breaks(Law.RIGHT_END, Law.HISTORY)
-def a_task_that_nobody_planned_is_open(field: Forged) -> None:
+def a_task_outside_the_plan_is_open(field: Forged) -> None:
     field.sql("UPDATE tasks SET status = 'open' WHERE number = 10")
 
 
@@ -319,27 +319,27 @@ def a_number_of_an_event_is_missing(field: Forged) -> None:
 
 
 @breaks(Law.HISTORY)
-def a_note_for_the_next_attempt_was_never_told(field: Forged) -> None:
+def a_note_for_the_next_attempt_was_never_recorded(field: Forged) -> None:
     field.drop(field.events(SORRY, "handed_over")[0])
 
 
 @breaks(Law.HISTORY)
-def a_verdict_was_told_twice(field: Forged) -> None:
+def a_verdict_was_recorded_twice(field: Forged) -> None:
     field.double(field.events(HONEST, "verified")[0])
 
 
 @breaks(Law.HISTORY)
-def a_change_was_told_twice(field: Forged) -> None:
+def a_change_was_recorded_twice(field: Forged) -> None:
     field.double(field.events(HONEST, "status_changed", '%"to":"done"%')[0])
 
 
 @breaks(Law.HISTORY)
-def a_change_was_never_told(field: Forged) -> None:
+def a_change_was_never_recorded(field: Forged) -> None:
     field.drop(field.events(DOOMED, "status_changed", '%"to":"blocked"%')[0])
 
 
 @breaks(Law.HISTORY)
-def two_changes_are_told_in_the_wrong_order(field: Forged) -> None:
+def two_changes_are_recorded_in_the_wrong_order(field: Forged) -> None:
     began, back = field.events(LYING, "status_changed")[:2]
     field.move((began,), back)
 
@@ -410,22 +410,22 @@ def an_attempt_is_missing(field: Forged) -> None:
 
 
 @breaks(Law.SESSIONS)
-def a_session_has_more_parts_than_were_told(field: Forged) -> None:
+def a_session_has_more_parts_than_recorded(field: Forged) -> None:
     field.sql("UPDATE sessions SET part = part + 1 WHERE task_id = ?", ASKING)
 
 
 @breaks(Law.SESSIONS)
-def a_session_came_back_more_often_than_was_told(field: Forged) -> None:
+def a_session_came_back_more_often_than_recorded(field: Forged) -> None:
     field.sql("UPDATE sessions SET rounds = rounds + 1 WHERE task_id = ?", HONEST)
 
 
 @breaks(Law.SESSIONS)
-def a_session_ended_otherwise_than_was_told(field: Forged) -> None:
+def a_session_ended_otherwise_than_recorded(field: Forged) -> None:
     field.sql("UPDATE sessions SET outcome = 'completed' WHERE task_id = ?", DOOMED)
 
 
 @breaks(Law.SESSIONS)
-def nobody_told_that_a_session_began(field: Forged) -> None:
+def a_session_began_without_an_event(field: Forged) -> None:
     field.sql(
         "INSERT INTO sessions (run, task_id, agent_id, attempt, status, outcome, purpose, started_at, heartbeat_at,"
         " ended_at) SELECT 'nobody', task_id, agent_id, 1, status, outcome, 'plan', started_at, heartbeat_at, ended_at"
@@ -450,12 +450,12 @@ def work_came_from_an_agent_that_was_never_started(field: Forged) -> None:
 
 
 @breaks(Law.QUEUE)
-def a_merge_was_told_twice(field: Forged) -> None:
+def a_merge_was_recorded_twice(field: Forged) -> None:
     field.double(field.events(HONEST, "merge_settled")[0])
 
 
 @breaks(Law.QUEUE)
-def a_merge_was_never_told(field: Forged) -> None:
+def a_merge_was_never_recorded(field: Forged) -> None:
     field.drop(field.events(HONEST, "merge_settled")[0])
 
 
@@ -468,7 +468,7 @@ def work_was_queued_before_it_was_verified(field: Forged) -> None:
 
 
 @breaks(Law.QUEUE)
-def an_entry_of_the_queue_was_never_told(field: Forged) -> None:
+def an_entry_of_the_queue_was_never_recorded(field: Forged) -> None:
     field.drop(field.events(CONFLICTING, "merge_queued")[-1])
 
 

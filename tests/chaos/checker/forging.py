@@ -40,13 +40,13 @@ class Forged:
 
     # Git
 
-    def git(self, *words: str, told: str = "") -> str:
+    def git(self, *words: str, result: str = "") -> str:
         who = {f"GIT_{role}_{what}": "forger" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
         done = subprocess.run(
             ["git", *words],
             cwd=self.repository,
             env={"PATH": os.environ["PATH"], "HOME": str(self.home), "GIT_CONFIG_NOSYSTEM": "1", **who},
-            input=told,
+            input=result,
             capture_output=True,
             text=True,
             check=True,
@@ -97,10 +97,10 @@ class Forged:
     def one(self, statement: str, *values: Any) -> Any:
         return self.sql(statement, *values)[0][0]
 
-    def events(self, number: int, kind: str, told: str = "%") -> list[int]:
+    def events(self, number: int, kind: str, result: str = "%") -> list[int]:
         """The ids of events of a task, whose data is like this. The id of a task is its number here."""
         found = self.sql(
-            "SELECT id FROM events WHERE task_id = ? AND kind = ? AND data LIKE ? ORDER BY id", number, kind, told
+            "SELECT id FROM events WHERE task_id = ? AND kind = ? AND data LIKE ? ORDER BY id", number, kind, result
         )
         return [row[0] for row in found]
 

@@ -12,13 +12,13 @@ from genba.testing.tracker_doubles import MemoryIssues
 from tests.github.syncing.conftest import Syncing
 
 
-def _follower(board: Blackboard, syncing: Syncing, said: list[str]) -> Follower:
+def _follower(board: Blackboard, syncing: Syncing, output: list[str]) -> Follower:
     async def follow(_terms: Terms) -> str:
         return ""
 
     settings = GitHubSettings(repository="acme/shop")
     sender = Sender(Outbox(board.store), MemoryChanges(), settings, ManualClock())
-    return Follower(TrackerBoard(board), syncing(), sender, settings, said.append, lambda: None, follow)
+    return Follower(TrackerBoard(board), syncing(), sender, settings, output.append, lambda: None, follow)
 
 
 async def test_a_tracker_that_takes_no_more_requests_is_left_alone(

@@ -211,34 +211,34 @@ ISSUE: Fields = {
 }
 
 
-def _comment_url(ask: Ask, said: Comment) -> str:
-    return f"{url_of(ask, said.issue)}#issuecomment-{said.id}"
+def _comment_url(ask: Ask, reply: Comment) -> str:
+    return f"{url_of(ask, reply.issue)}#issuecomment-{reply.id}"
 
 
 COMMENT: Fields = {
-    "id": lambda _, said: said.node,
-    "databaseId": lambda _, said: said.id,
-    "fullDatabaseId": lambda _, said: str(said.id),
-    "author": lambda _, said: said.author,
-    "authorAssociation": lambda ask, said: ask.hub.association(said.author, said.issue.repository),
-    "body": lambda _, said: said.body,
-    "bodyText": lambda _, said: said.body,
-    "bodyHTML": lambda _, said: page(said.body),
-    "createdAt": lambda _, said: said.created_at,
-    "updatedAt": lambda _, said: said.updated_at,
-    "publishedAt": lambda _, said: said.created_at,
-    "lastEditedAt": lambda _, said: said.updated_at if said.updated_at != said.created_at else None,
-    "includesCreatedEdit": lambda _, said: said.updated_at != said.created_at,
+    "id": lambda _, reply: reply.node,
+    "databaseId": lambda _, reply: reply.id,
+    "fullDatabaseId": lambda _, reply: str(reply.id),
+    "author": lambda _, reply: reply.author,
+    "authorAssociation": lambda ask, reply: ask.hub.association(reply.author, reply.issue.repository),
+    "body": lambda _, reply: reply.body,
+    "bodyText": lambda _, reply: reply.body,
+    "bodyHTML": lambda _, reply: page(reply.body),
+    "createdAt": lambda _, reply: reply.created_at,
+    "updatedAt": lambda _, reply: reply.updated_at,
+    "publishedAt": lambda _, reply: reply.created_at,
+    "lastEditedAt": lambda _, reply: reply.updated_at if reply.updated_at != reply.created_at else None,
+    "includesCreatedEdit": lambda _, reply: reply.updated_at != reply.created_at,
     "isMinimized": lambda _, __: False,
     "minimizedReason": lambda _, __: None,
     "url": _comment_url,
-    "issue": lambda _, said: said.issue,
-    "pullRequest": lambda _, said: said.issue if isinstance(said.issue, PullRequest) else None,
-    "repository": lambda _, said: said.issue.repository,
+    "issue": lambda _, reply: reply.issue,
+    "pullRequest": lambda _, reply: reply.issue if isinstance(reply.issue, PullRequest) else None,
+    "repository": lambda _, reply: reply.issue.repository,
     "reactionGroups": lambda _, __: [],
-    "viewerDidAuthor": lambda ask, said: said.author is ask.user,
-    "viewerCanUpdate": lambda ask, said: said.author is ask.user or ask.session.can(said.issue.repository, 3),
-    "viewerCanDelete": lambda ask, said: said.author is ask.user or ask.session.can(said.issue.repository, 3),
+    "viewerDidAuthor": lambda ask, reply: reply.author is ask.user,
+    "viewerCanUpdate": lambda ask, reply: reply.author is ask.user or ask.session.can(reply.issue.repository, 3),
+    "viewerCanDelete": lambda ask, reply: reply.author is ask.user or ask.session.can(reply.issue.repository, 3),
 }
 
 TYPES: dict[str, Fields] = {"Issue": ISSUE, "IssueComment": COMMENT}

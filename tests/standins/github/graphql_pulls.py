@@ -367,39 +367,39 @@ REVIEW: Fields = {
 }
 
 
-def _pull_of(said: ReviewComment) -> PullRequest:
-    assert said.review is not None
-    return said.review.pull_request
+def _pull_of(reply: ReviewComment) -> PullRequest:
+    assert reply.review is not None
+    return reply.review.pull_request
 
 
 REVIEW_COMMENT: Fields = {
-    "id": lambda _, said: said.node,
-    "databaseId": lambda _, said: said.id,
-    "fullDatabaseId": lambda _, said: str(said.id),
-    "author": lambda _, said: said.author,
-    "authorAssociation": lambda ask, said: ask.hub.association(said.author, _pull_of(said).repository),
-    "body": lambda _, said: said.body,
-    "bodyText": lambda _, said: said.body,
-    "bodyHTML": lambda _, said: page(said.body),
-    "path": lambda _, said: said.path,
-    "line": lambda _, said: said.line if said.commit == _pull_of(said).head_sha else None,
-    "originalLine": lambda _, said: said.line,
-    "startLine": lambda _, said: said.start_line,
-    "originalStartLine": lambda _, said: said.start_line,
-    "position": lambda _, said: said.line,
-    "originalPosition": lambda _, said: said.line or 1,
-    "outdated": lambda _, said: said.commit != _pull_of(said).head_sha,
+    "id": lambda _, reply: reply.node,
+    "databaseId": lambda _, reply: reply.id,
+    "fullDatabaseId": lambda _, reply: str(reply.id),
+    "author": lambda _, reply: reply.author,
+    "authorAssociation": lambda ask, reply: ask.hub.association(reply.author, _pull_of(reply).repository),
+    "body": lambda _, reply: reply.body,
+    "bodyText": lambda _, reply: reply.body,
+    "bodyHTML": lambda _, reply: page(reply.body),
+    "path": lambda _, reply: reply.path,
+    "line": lambda _, reply: reply.line if reply.commit == _pull_of(reply).head_sha else None,
+    "originalLine": lambda _, reply: reply.line,
+    "startLine": lambda _, reply: reply.start_line,
+    "originalStartLine": lambda _, reply: reply.start_line,
+    "position": lambda _, reply: reply.line,
+    "originalPosition": lambda _, reply: reply.line or 1,
+    "outdated": lambda _, reply: reply.commit != _pull_of(reply).head_sha,
     "diffHunk": lambda _, __: "",
-    "commit": lambda _, said: Commit(_pull_of(said).repository, said.commit),
-    "originalCommit": lambda _, said: Commit(_pull_of(said).repository, said.commit),
-    "createdAt": lambda _, said: said.created_at,
-    "updatedAt": lambda _, said: said.updated_at,
-    "pullRequest": lambda _, said: _pull_of(said),
-    "pullRequestReview": lambda _, said: said.review,
-    "repository": lambda _, said: _pull_of(said).repository,
-    "state": lambda _, said: "PENDING" if said.review and said.review.state == "PENDING" else "SUBMITTED",
-    "includesCreatedEdit": lambda _, said: said.updated_at != said.created_at,
-    "url": lambda ask, said: f"{url_of(ask, _pull_of(said))}#discussion_r{said.id}",
+    "commit": lambda _, reply: Commit(_pull_of(reply).repository, reply.commit),
+    "originalCommit": lambda _, reply: Commit(_pull_of(reply).repository, reply.commit),
+    "createdAt": lambda _, reply: reply.created_at,
+    "updatedAt": lambda _, reply: reply.updated_at,
+    "pullRequest": lambda _, reply: _pull_of(reply),
+    "pullRequestReview": lambda _, reply: reply.review,
+    "repository": lambda _, reply: _pull_of(reply).repository,
+    "state": lambda _, reply: "PENDING" if reply.review and reply.review.state == "PENDING" else "SUBMITTED",
+    "includesCreatedEdit": lambda _, reply: reply.updated_at != reply.created_at,
+    "url": lambda ask, reply: f"{url_of(ask, _pull_of(reply))}#discussion_r{reply.id}",
 }
 
 TYPES: dict[str, Fields] = {

@@ -194,15 +194,15 @@ def comment(hub: Hub, actor: User, issue: Issue, body: str) -> Comment:
     return output
 
 
-def edit_comment(hub: Hub, said: Comment, body: str) -> None:
-    said.body, said.updated_at = body, hub.now()
-    touch(hub, said.issue)
+def edit_comment(hub: Hub, reply: Comment, body: str) -> None:
+    reply.body, reply.updated_at = body, hub.now()
+    touch(hub, reply.issue)
 
 
-def delete_comment(hub: Hub, said: Comment) -> None:
-    said.issue.comments.remove(said)
-    hub.nodes.pop(said.node, None)
-    touch(hub, said.issue)
+def delete_comment(hub: Hub, reply: Comment) -> None:
+    reply.issue.comments.remove(reply)
+    hub.nodes.pop(reply.node, None)
+    touch(hub, reply.issue)
 
 
 def find_comment(repository: Repository, number: int) -> Comment:

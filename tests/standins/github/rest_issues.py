@@ -114,8 +114,8 @@ def _patch(ask: Ask) -> Answer:
 @route("GET", _ONE + "/comments")
 def _comments(ask: Ask) -> Answer:
     since = ask.query.get("since", "")
-    rows = [said for said in ask.issue.comments if said.updated_at >= since]
-    return ask.paged(rows, lambda said: shapes.comment(ask.hub, said))
+    rows = [reply for reply in ask.issue.comments if reply.updated_at >= since]
+    return ask.paged(rows, lambda reply: shapes.comment(ask.hub, reply))
 
 
 @route("POST", _ONE + "/comments")
@@ -151,9 +151,9 @@ def _delete_comment(ask: Ask) -> Answer:
 @route("GET", _ISSUES + "/comments")
 def _all_comments(ask: Ask) -> Answer:
     since = ask.query.get("since", "")
-    rows = [said for issue in ask.repository.issues.values() for said in issue.comments if said.updated_at >= since]
-    rows.sort(key=lambda said: said.id)
-    return ask.paged(rows, lambda said: shapes.comment(ask.hub, said))
+    rows = [reply for issue in ask.repository.issues.values() for reply in issue.comments if reply.updated_at >= since]
+    rows.sort(key=lambda reply: reply.id)
+    return ask.paged(rows, lambda reply: shapes.comment(ask.hub, reply))
 
 
 # labels

@@ -209,12 +209,12 @@ def _dismiss(ask: Ask) -> Answer:
 @route("GET", _ONE + "/reviews/{review_id}/comments")
 def _review_comments(ask: Ask) -> Answer:
     made = pull_rules.find_review(ask.pull, ask.hole("review_id"))
-    return ask.paged(made.comments, lambda said: code_shapes.review_comment(ask.hub, ask.pull, said))
+    return ask.paged(made.comments, lambda reply: code_shapes.review_comment(ask.hub, ask.pull, reply))
 
 
 @route("GET", _ONE + "/comments")
 def _comments(ask: Ask) -> Answer:
-    return ask.paged(ask.pull.review_comments, lambda said: code_shapes.review_comment(ask.hub, ask.pull, said))
+    return ask.paged(ask.pull.review_comments, lambda reply: code_shapes.review_comment(ask.hub, ask.pull, reply))
 
 
 @route("POST", _ONE + "/comments")

@@ -87,8 +87,8 @@ class _Follower:
         return Mcp(_SERVER, tool, {**arguments, "session_token": self.token})
 
 
-def _is_action(told: dict[str, Any]) -> bool:
-    return "action" in told and "instruction" in told
+def _is_action(output: dict[str, Any]) -> bool:
+    return "action" in output and "instruction" in output
 
 
 def _object(text: str) -> dict[str, Any]:
