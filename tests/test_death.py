@@ -20,7 +20,7 @@ FIRST_PROMPT = {"implement.md": "Do {uv-plan_plan}.\n"}
 
 
 def _start(project: Project, *words: str) -> subprocess.Popen[bytes]:
-    with _said(project).open("wb") as output:
+    with _output(project).open("wb") as output:
         return subprocess.Popen(
             [str(GENBA), "run", *words, "--quiet"],
             cwd=project.root,
@@ -30,7 +30,7 @@ def _start(project: Project, *words: str) -> subprocess.Popen[bytes]:
         )
 
 
-def _said(project: Project) -> Path:
+def _output(project: Project) -> Path:
     """What the started run writes on stderr."""
     return project.root.parent / "stderr"
 
@@ -139,7 +139,7 @@ def test_ctrl_c_suspend_a_run(project: Project, tmp_path: Path) -> None:
     run = _newest_run(project)
 
     assert _marked(run) == []
-    assert "hint: genba run --resume" in _said(project).read_text()
+    assert "hint: genba run --resume" in _output(project).read_text()
     ended = project.events(run)[-1]
     assert (ended["outcome"], ended["iterations"]) == ("incomplete", 1)
     assert project.run("--resume", run)["outcome"] == "completed"

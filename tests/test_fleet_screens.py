@@ -196,12 +196,12 @@ SUMMARY = WorkSummary(
 )
 
 
-def told(lines: list[str]) -> str:
+def report(lines: list[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
 def test_a_fleet_at_work() -> None:
-    assert told(picture_lines(PICTURE)) == snapshot("""\
+    assert report(picture_lines(PICTURE)) == snapshot("""\
 shop · 3 of 4 workers busy · laptop                        12:41 m · 182.0k tokens · $4.10 of $10.00
 
  ◐ works     #12 Add login endpoint     iterator  implement 4/20  1:12 m  $0.41
@@ -229,7 +229,7 @@ shop · 3 of 4 workers busy · laptop                        12:41 m · 182.0k t
 
 
 def test_a_fleet_at_work_on_a_narrow_screen() -> None:
-    assert told(picture_lines(PICTURE, 80)) == snapshot("""\
+    assert report(picture_lines(PICTURE, 80)) == snapshot("""\
 shop · 3 of 4 workers busy · laptop    12:41 m · 182.0k tokens · $4.10 of $10.00
 
  ◐ works     #12 Add login endpoint    iterator  implement 4/20  1:12 m  $0.41
@@ -257,7 +257,7 @@ shop · 3 of 4 workers busy · laptop    12:41 m · 182.0k tokens · $4.10 of $1
 
 
 def test_a_fleet_with_nothing_to_do() -> None:
-    assert told(picture_lines(FleetView(project="shop", executor="laptop", slots=2, seconds=3))) == snapshot("""\
+    assert report(picture_lines(FleetView(project="shop", executor="laptop", slots=2, seconds=3))) == snapshot("""\
 shop · 0 of 2 workers busy · laptop                                                            3.0 s
 
  · idle × 2
@@ -268,7 +268,7 @@ shop · 0 of 2 workers busy · laptop                                           
 
 def test_a_fleet_that_suspend() -> None:
     suspended = FleetView(slots=1, workers=WORKERS[:1], suspending=True, paused="the project is paused  genba resume")
-    assert told(picture_lines(suspended)) == snapshot("""\
+    assert report(picture_lines(suspended)) == snapshot("""\
 1 of 1 worker busy                                                                             0.0 s
 
  ◐ works  #12 Add login endpoint  iterator  implement 4/20  1:12 m  $0.41
@@ -300,7 +300,7 @@ def test_what_happens_is_one_line_each() -> None:
         FleetEvent(kind=FleetEventKind.MERGED, task=12, title="Add login endpoint", detail="3f9c2ab into main"),
         FleetEvent(kind=FleetEventKind.TAKEN_OVER, detail="2 sessions of worker-2, which is gone"),
     ]
-    assert told([event_line(event) for event in events]) == snapshot("""\
+    assert report([event_line(event) for event in events]) == snapshot("""\
  ▸ opened      2 workers on laptop
  ▸ started     #12 Add login endpoint  iterator
  · step        #12 Add login endpoint  iterator  plan 1 next
@@ -312,7 +312,7 @@ def test_what_happens_is_one_line_each() -> None:
 
 
 def test_the_story_in_the_end() -> None:
-    assert told([*summary_lines(SUMMARY), ending_line(SUMMARY)]) == snapshot("""\
+    assert report([*summary_lines(SUMMARY), ending_line(SUMMARY)]) == snapshot("""\
  #1 add slugify()        ● done       builder  2 iterations   goals 4/4   merged 3f9c2ab
  #2 fix empty title      ● done       builder  1 iteration    goals 5/5   merged 81d0e17
  #3 speed up parser      ✗ failed     liar     said "all tests pass"; tests_pass failed on 5c1a0f2
@@ -341,7 +341,7 @@ def test_no_command_is_cut_in_the_story_in_the_end() -> None:
         waits=(WaitView(task=3, title="mend the till", why=f"{why}  genba resume 3"),),
         seconds=3,
     )
-    assert told([*summary_lines(summary)]) == snapshot("""\
+    assert report([*summary_lines(summary)]) == snapshot("""\
  #1 add slugify()  ? waits      builder
       the last one of them said that it could not go on without the key of the other account, which
       nobody gave it   genba resume 1
@@ -410,7 +410,7 @@ def test_how_it_ended_is_one_sentence() -> None:
         WorkSummary(ended=WorkEndReason.STOPPED, suspended=3, detail="by ann"),
         WorkSummary(ended=WorkEndReason.BUDGET, detail="$10.00 of today are spent"),
     ]
-    assert told([ending_line(each) for each in endings]) == snapshot("""\
+    assert report([ending_line(each) for each in endings]) == snapshot("""\
 there was nothing to do
 1 task done, and nothing is left to begin
 nothing more can be done now: 1 task left
@@ -500,7 +500,7 @@ SESSIONS = (
 
 
 def test_what_waits_for_a_person() -> None:
-    assert told(list(escalation_lines(ESCALATIONS, TITLES, NOW))) == snapshot("""\
+    assert report(list(escalation_lines(ESCALATIONS, TITLES, NOW))) == snapshot("""\
     task                 kind      since     question
  ?  #18 Choose a region  question  2 h ago   Which region?   genba answer 18 "…"
  ?  #20 Mend the till    conflict  1 d ago   The work conflicts with main in app.py, after 3 rounds…
@@ -512,7 +512,7 @@ def test_what_waits_for_a_person() -> None:
 def test_everything_that_is_needed_to_decide() -> None:
     task = Task(id=1, number=20, title="Mend the till", status=TaskStatus.REVIEW, type="bug")
     page = escalation_page(ESCALATIONS[1], task, SESSIONS[:2], None, None, NOW)
-    assert told(list(page)) == snapshot("""\
+    assert report(list(page)) == snapshot("""\
 ? #20 Mend the till
    conflict · open · since 2026-01-04 12:00, 1 d ago
 
@@ -547,7 +547,7 @@ def test_a_plan_is_shown_as_a_tree() -> None:
         created_at="2026-01-05T14:00:00.000000Z",
     )
     task = Task(id=1, number=4, title="Open a shop")
-    assert told(list(escalation_page(asked, task, (), None, None, NOW))) == snapshot("""\
+    assert report(list(escalation_page(asked, task, (), None, None, NOW))) == snapshot("""\
 ? #4 Open a shop
    plan · open · since 2026-01-05 14:00, 30 min ago
 
@@ -574,7 +574,7 @@ def test_a_plan_is_shown_as_a_tree() -> None:
 def test_unknown_evidence_is_shown_as_it_is() -> None:
     odd = {"subtasks": "none", "deep": {"a": [1, {"b": None}]}, "yes": True, "text": "one\ntwo\x1b[2J"}
     asked = Escalation(task=4, kind=EscalationKind.PLAN, question="?", evidence={**odd, "list": [{"x": 1}, "y" * 50]})
-    page = told(list(escalation_page(asked, Task(id=1, number=4, title="t"), (), None, None, NOW)))
+    page = report(list(escalation_page(asked, Task(id=1, number=4, title="t"), (), None, None, NOW)))
     assert "yes" in page
     assert "\x1b" not in page
 
@@ -624,7 +624,7 @@ def test_the_merge_queue() -> None:
             landed="c1d0e17aa",
         ),
     )
-    assert told(list(queue_lines((entry, *others), NOW))) == snapshot("""\
+    assert report(list(queue_lines((entry, *others), NOW))) == snapshot("""\
 queue of main · 3 open
  ◐ merging  #9 Rename config  3f9c2ab  round 2  10 min ago
  ○ queued   #7 Fix the title  81d0e17                       passed by 2 times
@@ -637,7 +637,7 @@ queue of genba/4-shop · 0 open
 
 
 def test_sessions() -> None:
-    assert told(list(session_lines(SESSIONS, TITLES, NOW, 120))) == snapshot("""\
+    assert report(list(session_lines(SESSIONS, TITLES, NOW, 120))) == snapshot("""\
             task                 try  agent     for               cost   what
  ✗ failed   #20 Mend the till    1    iterator  work  5:10 m      $0.40  the same failure twice
  ◌ waiting  #20 Mend the till    2    builder   work  1 h ago     $1.10  waits for the merge queue
@@ -651,7 +651,7 @@ def test_what_is_cleared_away_and_what_stays() -> None:
         Collected(kind="branch", name="genba/1-done", why="all of it is on main"),
         Collected(kind="working tree", name=".worktrees/genba-1-done", why="#1 is done", size=5 * 1024 * 1024),
     ]
-    assert told(collected_lines(found, dry_run=True)) == snapshot("""\
+    assert report(collected_lines(found, dry_run=True)) == snapshot("""\
  ● would go  branch        genba/1-done             0 B   all of it is on main
  ● would go  working tree  .worktrees/genba-1-done  5 MB  #1 is done
  · stays     branch        genba/3-keep             0 B   1 commit is nowhere else

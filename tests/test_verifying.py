@@ -23,7 +23,7 @@ PASSED, FAILED, ERROR = CheckStatus.PASSED, CheckStatus.FAILED, CheckStatus.ERRO
 PYTHON = {"pyproject.toml": "[tool.pytest.ini_options]\n[tool.ruff]\n", "tests/test_a.py": "def test_a():\n    f()\n"}
 
 
-def said(kind: str, status: CheckStatus, detail: str = "", **more: Any) -> CheckResult:
+def printed(kind: str, status: CheckStatus, detail: str = "", **more: Any) -> CheckResult:
     return CheckResult(kind, status, detail, **more)
 
 
@@ -125,7 +125,7 @@ async def test_commands_are_detected_on_the_base_and_not_on_the_branch() -> None
 
 async def test_where_the_base_suggests_no_command_the_commit_does() -> None:
     bench = Bench("dod: [tests_pass]\n", branch={"Makefile": "test:\n\ttrue\n"})
-    await bench.verify(await bench.policy(), {"tests_pass": [said("tests_pass", PASSED)]})
+    await bench.verify(await bench.policy(), {"tests_pass": [printed("tests_pass", PASSED)]})
     assert bench.runner.asked[0][0].command == "make test"  # type: ignore[union-attr]
 
 
@@ -164,7 +164,7 @@ async def test_missing_artifacts_come_before_every_goal() -> None:
 
 async def test_every_goal_is_checked_and_reported_even_after_a_failure() -> None:
     bench = Bench("dod: [{custom_script: one}, {tests_pass: two}]\n")
-    results = {"custom_script": [said("custom_script", FAILED, "no")], "tests_pass": [said("tests_pass", PASSED)]}
+    results = {"custom_script": [printed("custom_script", FAILED, "no")], "tests_pass": [printed("tests_pass", PASSED)]}
     found = await bench.verify(await bench.policy(), results)
     assert found.verdict == "rejected: goals_not_met"
     assert [each.goal.type for each in bench.told] == [each.goal.type for each in found.results]
@@ -176,15 +176,15 @@ async def test_every_goal_is_checked_and_reported_even_after_a_failure() -> None
 async def test_what_breaks_is_an_error_and_is_checked_again() -> None:
     bench = Bench("dod: [{custom_script: one}]\n")
     policy = await bench.policy()
-    first = await bench.verify(policy, {"custom_script": [said("custom_script", ERROR, "no such command")]})
-    again = await bench.verify(policy, {"custom_script": [said("custom_script", PASSED)]})
+    first = await bench.verify(policy, {"custom_script": [printed("custom_script", ERROR, "no such command")]})
+    again = await bench.verify(policy, {"custom_script": [printed("custom_script", PASSED)]})
     assert (first.verdict, again.verdict) == ("error", "done")
 
 
 async def test_a_result_is_reused_for_the_same_tree_goal_and_environment_only() -> None:
     bench = Bench("dod: [{custom_script: one}]\n")
     policy = await bench.policy()
-    script = {"custom_script": [said("custom_script", PASSED)]}
+    script = {"custom_script": [printed("custom_script", PASSED)]}
     await bench.verify(policy, script)
     again = await bench.verify(policy)
     assert [each.cached for each in again.results if each.goal.type == "custom_script"] == [True]
@@ -197,16 +197,16 @@ async def test_a_result_is_reused_for_the_same_tree_goal_and_environment_only() 
 async def test_a_failure_by_the_clock_is_not_remembered() -> None:
     bench = Bench("dod: [{custom_script: one}]\n")
     policy = await bench.policy()
-    slow = said("custom_script", FAILED, "took longer than 1 s", timed_out=True)
+    slow = printed("custom_script", FAILED, "took longer than 1 s", timed_out=True)
     assert not (await bench.verify(policy, {"custom_script": [slow]})).done
-    assert (await bench.verify(policy, {"custom_script": [said("custom_script", PASSED)]})).done
+    assert (await bench.verify(policy, {"custom_script": [printed("custom_script", PASSED)]})).done
 
 
 async def test_a_setup_that_fails_fails_what_needs_it_and_nothing_else() -> None:
     bench = Bench("verification: {setup: npm ci}\ndod: [{tests_pass: npm test}, no_secrets]\n")
     results = {
-        "custom_script": [said("custom_script", FAILED, "exit code 1")],
-        "no_secrets": [said("no_secrets", PASSED)],
+        "custom_script": [printed("custom_script", FAILED, "exit code 1")],
+        "no_secrets": [printed("no_secrets", PASSED)],
     }
     found = await bench.verify(await bench.policy(), results)
     details = {each.goal.type: each.result.detail for each in found.results}
@@ -219,8 +219,8 @@ async def test_a_setup_that_fails_on_the_base_makes_no_test_red_and_fails_nothin
     added = "{type: test_added, must_fail_on_base: true, command: pytest}"
     bench = Bench(f"verification: {{setup: make deps}}\ndod: [{added}, {{tests_pass: pytest}}]\n", branch=new)
     results = {
-        "custom_script": [said("custom_script", PASSED), said("custom_script", FAILED, "exit code 1")],
-        "tests_pass": [said("tests_pass", PASSED)],
+        "custom_script": [printed("custom_script", PASSED), printed("custom_script", FAILED, "exit code 1")],
+        "tests_pass": [printed("tests_pass", PASSED)],
     }
     found = await bench.verify(await bench.policy(), results)
     assert found.verdict == "error"
@@ -233,20 +233,20 @@ async def test_a_whole_suite_that_is_red_on_the_base_alone_proves_nothing() -> N
     new = {"test_b.py": "import unittest\n\n\nclass T(unittest.TestCase):\n    def test_b(self):\n        g()\n"}
     bench = Bench("dod: [{type: test_added, must_fail_on_base: true, command: make test}]\n", branch=new)
     red = {
-        "test_added": [said("test_added", PASSED, "red on the base, green on the branch")],
-        "tests_pass": [said("tests_pass", FAILED, "2 failed")],
+        "test_added": [printed("test_added", PASSED, "red on the base, green on the branch")],
+        "tests_pass": [printed("tests_pass", FAILED, "2 failed")],
     }
     found = await bench.verify(await bench.policy(), red)
     assert found.verdict == "error"
     assert "red on the base already" in next(each for each in found.results if each.broken).result.detail
-    green = {"test_added": [said("test_added", PASSED)], "tests_pass": [said("tests_pass", PASSED)]}
+    green = {"test_added": [printed("test_added", PASSED)], "tests_pass": [printed("tests_pass", PASSED)]}
     assert (await bench.verify(await bench.policy(), green)).done
     assert bench.checkouts.opened[1] == ("base", (("test_b.py", "blob:" + new["test_b.py"]),))
 
 
 async def test_a_secret_that_a_goal_prints_is_kept_nowhere() -> None:
     bench = Bench("dod: [{custom_script: one}]\n")
-    leaky = said("custom_script", FAILED, "the password is hunter2", output="hunter2\n")
+    leaky = printed("custom_script", FAILED, "the password is hunter2", output="hunter2\n")
     found = await bench.verify(await bench.policy(), {"custom_script": [leaky]})
     assert "hunter2" not in repr(found) + repr(bench.results.logs) + repr(bench.results.kept) + evidence(found).output
 

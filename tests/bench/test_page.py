@@ -9,7 +9,7 @@ from bench import headlines, ledgers, page, peers
 from bench.ledgers import Ledger
 from bench.measuring import Row
 
-NOBODY = peers.Peers()
+ABSENT = peers.Peers()
 
 
 def ledger(*rows: Row, about: str = "A thing", **more: object) -> Ledger:
@@ -76,7 +76,7 @@ def test_a_section_shows_its_notes() -> None:
 
 
 def test_what_was_never_measured_is_reported() -> None:
-    shown = page.page({}, NOBODY)
+    shown = page.page({}, ABSENT)
 
     rows = re.findall(r"^\| \*\*(.+?)\*\*: .* \| not measured yet \| .* \| `(.+)` \|$", shown, re.MULTILINE)
     assert [name for name, _ in rows] == [each.name for each in headlines.HEADLINES]
@@ -105,7 +105,7 @@ def test_every_measured_headline_is_found_in_its_ledger() -> None:
 
 
 def test_a_ledger_of_another_form_spoils_its_own_line_and_no_other() -> None:
-    shown = headlines.table({"chaos": ledger(about="Chaos"), "truth": TRUTH}, NOBODY)
+    shown = headlines.table({"chaos": ledger(about="Chaos"), "truth": TRUTH}, ABSENT)
 
     assert shown.count(headlines.NOT_THERE) == 4
     assert "**0 of 118 in [our own corpus]" in shown
@@ -166,14 +166,14 @@ REAL = ledger(
 )
 
 
-def told(part: str, found: Ledger) -> dict[str, str]:
+def report(part: str, found: Ledger) -> dict[str, str]:
     """What the table says of one ledger, by the name of the headline."""
-    rows = re.findall(r"^\| \*\*([^*]+)\*\*: .*? \| (.*)$", headlines.table({part: found}, NOBODY), re.MULTILINE)
+    rows = re.findall(r"^\| \*\*([^*]+)\*\*: .*? \| (.*)$", headlines.table({part: found}, ABSENT), re.MULTILINE)
     return {name: rest for name, rest in rows if headlines.NOT_YET not in rest}
 
 
 def test_what_chaos_came_to_is_reported_with_how_much_of_it_there_was() -> None:
-    rows = told("chaos", CHAOS)
+    rows = report("chaos", CHAOS)
 
     assert list(rows) == ["lost work", "doubled work", "leftovers", "recovery"]
     assert rows["lost work"].startswith("**0 in 500 rounds with 26,000 merges and 4,000 troubles** |")
@@ -182,7 +182,7 @@ def test_what_chaos_came_to_is_reported_with_how_much_of_it_there_was() -> None:
 
 
 def test_trouble_that_a_machine_could_not_make_is_reported() -> None:
-    rows = told("chaos", ledger(about="Chaos", found=FOUND | {"not run": ["clock", "disk"]}))
+    rows = report("chaos", ledger(about="Chaos", found=FOUND | {"not run": ["clock", "disk"]}))
 
     assert rows["doubled work"].startswith(
         "**0 in 500 rounds with 26,000 merges and 4,000 troubles, without clock and disk**"
@@ -190,7 +190,7 @@ def test_trouble_that_a_machine_could_not_make_is_reported() -> None:
 
 
 def test_false_done_is_shown_beside_other_judges_of_the_same_agents() -> None:
-    rows = told("truth", TRUTH)
+    rows = report("truth", TRUTH)
 
     assert rows["false done"].startswith(
         "**0 of 118 in [our own corpus](lying-agents.md#the-corpus-is-our-own)** | trust the agent: 116"
@@ -204,8 +204,8 @@ def test_what_could_not_run_is_reported() -> None:
         Row("genba run with Claude Code / the bare binary", "not run: make clis installs it"), about="Real"
     )
 
-    assert told("real_agents", REAL)["overhead"].startswith("**1.27×: 935 ms** | the bare binary, walls: 738 ms |")
-    assert told("real_agents", missing)["overhead"].startswith("**not run: make clis installs it** |  |")
+    assert report("real_agents", REAL)["overhead"].startswith("**1.27×: 935 ms** | the bare binary, walls: 738 ms |")
+    assert report("real_agents", missing)["overhead"].startswith("**not run: make clis installs it** |  |")
     assert headlines.paragraph({"real_agents": missing}) == ""
 
 

@@ -39,7 +39,7 @@ RACING = -1
 _STEPS = ("claim", "begin", "end", "postpone")
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class Report(msgspec.Struct, frozen=True, kw_only=True):
     """What came of one project."""
 
     deaths: int
@@ -123,13 +123,13 @@ def record(address: str, project: str, times: int = 1) -> None:
                 outbox.record(f"{key}-{time}", change)
 
 
-def told(address: str, project: str, file: Path, deaths: int) -> Told:
+def report(address: str, project: str, file: Path, deaths: int) -> Report:
     with Blackboard.open(place_of(address, project), project) as board:
         statuses = [str(entry.status) for entry in Outbox(board.store).list(all=True)]
-    return Told(deaths=deaths, keys=MemoryChanges(file=file).keys, statuses=statuses)
+    return Report(deaths=deaths, keys=MemoryChanges(file=file).keys, statuses=statuses)
 
 
-def each_point_once(address: str, folder: Path) -> list[Told]:
+def each_point_once(address: str, folder: Path) -> list[Report]:
     found = []
     for deadly in range(1, 200):
         project, file = f"dies-{deadly}", folder / f"effects-{deadly}"
@@ -139,22 +139,22 @@ def each_point_once(address: str, folder: Path) -> list[Told]:
         )
         if not survived:
             in_a_process(lambda project=project, file=file: send(address, project, file, 1, 0))  # type: ignore[misc]
-        found.append(told(address, project, file, 0 if survived else 1))
+        found.append(report(address, project, file, 0 if survived else 1))
         if survived:
             return found
     raise AssertionError("it never came to its end")
 
 
-def death_after_death(address: str, folder: Path) -> list[Told]:
+def death_after_death(address: str, folder: Path) -> list[Report]:
     file = folder / "effects"
     record(address, "often", 3)
     for life in range(1, 300):
         if in_a_process(lambda life=life: send(address, "often", file, life, 1 + life * 7 % 13)):  # type: ignore[misc]
-            return [told(address, "often", file, life - 1)]
+            return [report(address, "often", file, life - 1)]
     raise AssertionError("it never came to its end")
 
 
-def many_at_once(address: str, folder: Path) -> list[Told]:
+def many_at_once(address: str, folder: Path) -> list[Report]:
     file = folder / "effects"
     record(address, "race", 4)
     children = []
@@ -170,7 +170,7 @@ def many_at_once(address: str, folder: Path) -> list[Told]:
         children.append(child)
     ends = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
     assert ends == [0] * RACERS, ends
-    return [told(address, "race", file, 0)]
+    return [report(address, "race", file, 0)]
 
 
 if __name__ == "__main__":

@@ -7,16 +7,16 @@ import msgspec
 import pytest
 
 from genba.coordination.engine.lease_owners import lives, one_here
-from tests.blackboard.dying_senders import EFFECTS, Told
+from tests.blackboard.dying_senders import EFFECTS, Report
 
 ROOT = Path(__file__).parents[2]
 
 
-def run(address: str, folder: Path, how: str) -> list[Told]:
+def run(address: str, folder: Path, how: str) -> list[Report]:
     program = [sys.executable, "-m", "tests.blackboard.dying_senders", address, str(folder), how]
     done = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
-    return msgspec.json.decode(done.stdout, type=list[Told])
+    return msgspec.json.decode(done.stdout, type=list[Report])
 
 
 def lanes(keys: list[str]) -> tuple[list[str], list[str]]:

@@ -20,7 +20,7 @@ def issue(board: Blackboard, number: int, parent: int | None = None) -> int:
     return board.add(draft, ALICE).number
 
 
-def told(board: Blackboard, number: int, to: TaskStatus, reason: str = "closed on GitHub by alice") -> Task:
+def report(board: Blackboard, number: int, to: TaskStatus, reason: str = "closed on GitHub by alice") -> Task:
     return board.change_status(number, StatusChange(to=to, actor=ALICE, reason=reason))
 
 
@@ -41,7 +41,7 @@ def test_an_issue_ends_from_every_status_when_its_tracker_says_so(
             review(board, 12)
         case "blocked":
             block(board, 12)
-    assert told(board, 12, to).status is to
+    assert report(board, 12, to).status is to
     last = board.events(12)[-1]
     assert (last.actor, last.data["reason"], last.data["commit"]) == (ALICE, "closed on GitHub by alice", "")
 
@@ -49,16 +49,16 @@ def test_an_issue_ends_from_every_status_when_its_tracker_says_so(
 def test_a_tracker_says_what_happened_there(board: Blackboard) -> None:
     issue(board, 12)
     with pytest.raises(UsageError):
-        told(board, 12, TaskStatus.DONE, reason="")
+        report(board, 12, TaskStatus.DONE, reason="")
 
 
 def test_a_tracker_tells_nothing_of_tasks_that_are_not_its_own(board: Blackboard) -> None:
     own = add(board)
     for to in (TaskStatus.DONE, TaskStatus.CANCELLED):
         with pytest.raises(StateConflictError):
-            told(board, own, to)
+            report(board, own, to)
     with pytest.raises(StateConflictError):
-        told(board, issue(board, 12), TaskStatus.IN_PROGRESS)
+        report(board, issue(board, 12), TaskStatus.IN_PROGRESS)
 
 
 @pytest.mark.parametrize("ended", [TaskStatus.DONE, TaskStatus.CANCELLED])
@@ -67,17 +67,17 @@ def test_an_issue_that_is_reopened_is_open_again_also_below_one_that_has_ended(
 ) -> None:
     issue(board, 12)
     issue(board, 13, parent=12)
-    told(board, 13, ended)
-    told(board, 12, TaskStatus.DONE)
-    assert told(board, 13, TaskStatus.OPEN, "reopened on GitHub by alice").status is TaskStatus.OPEN
+    report(board, 13, ended)
+    report(board, 12, TaskStatus.DONE)
+    assert report(board, 13, TaskStatus.OPEN, "reopened on GitHub by alice").status is TaskStatus.OPEN
 
 
 def test_an_issue_that_is_reopened_below_a_blocked_one_is_blocked_together_with_it(board: Blackboard) -> None:
     issue(board, 12)
     issue(board, 13, parent=12)
-    told(board, 13, TaskStatus.CANCELLED)
+    report(board, 13, TaskStatus.CANCELLED)
     block(board, 12)
-    again = told(board, 13, TaskStatus.OPEN, "reopened on GitHub by alice")
+    again = report(board, 13, TaskStatus.OPEN, "reopened on GitHub by alice")
     assert (again.status, again.blocker.task if again.blocker else None) == (TaskStatus.BLOCKED, 12)
     open_(board, 12)
     assert board.get(13).status is TaskStatus.OPEN
@@ -91,10 +91,10 @@ def test_with_an_issue_end_the_tasks_of_genba_below_it_and_no_other_issue(board:
     deeper = add(board, "A part of a part", part)
     issue(board, 13, parent=12)
     below_other = add(board, "A part of the other issue", 13)
-    told(board, 12, to)
+    report(board, 12, to)
     assert [board.get(number).status for number in (part, deeper)] == [TaskStatus.CANCELLED] * 2
     assert [board.get(number).status for number in (13, below_other)] == [TaskStatus.OPEN] * 2
-    assert told(board, 13, TaskStatus.DONE).status is TaskStatus.DONE
+    assert report(board, 13, TaskStatus.DONE).status is TaskStatus.DONE
 
 
 def test_an_issue_that_stood_in_the_way_of_those_below_it_stands_there_no_more_when_it_ends(board: Blackboard) -> None:
@@ -102,13 +102,13 @@ def test_an_issue_that_stood_in_the_way_of_those_below_it_stands_there_no_more_w
     issue(board, 13, parent=12)
     block(board, 12)
     assert board.get(13).status is TaskStatus.BLOCKED
-    told(board, 12, TaskStatus.DONE)
+    report(board, 12, TaskStatus.DONE)
     assert board.get(13).status is TaskStatus.OPEN
 
 
 def test_an_issue_can_be_found_below_one_that_was_closed_before(board: Blackboard) -> None:
     issue(board, 12)
-    told(board, 12, TaskStatus.DONE)
+    report(board, 12, TaskStatus.DONE)
     assert board.get(issue(board, 13, parent=12)).status is TaskStatus.OPEN
     with pytest.raises(StateConflictError):
         add(board, "A part", 12)
@@ -117,7 +117,7 @@ def test_an_issue_can_be_found_below_one_that_was_closed_before(board: Blackboar
 def test_the_work_on_an_issue_that_ended_on_its_tracker_waits_for_nothing_any_more(board: Blackboard) -> None:
     issue(board, 12)
     review(board, 12)
-    told(board, 12, TaskStatus.CANCELLED)
+    report(board, 12, TaskStatus.CANCELLED)
     with pytest.raises(StateConflictError):
         board.change_status(12, StatusChange(to=TaskStatus.IN_PROGRESS, actor=ORCHESTRATOR))
 
@@ -136,8 +136,8 @@ def test_reopening_an_issue_on_its_tracker_resets_its_failures(board: Blackboard
     issue(board, 12)
     fail(fleet, begin(fleet, 12))
     assert len(fleet.field().failures[12]) == 1
-    told(board, 12, TaskStatus.CANCELLED, "closed on GitHub by alice as not planned")
-    told(board, 12, TaskStatus.OPEN, "reopened on GitHub by alice")
+    report(board, 12, TaskStatus.CANCELLED, "closed on GitHub by alice as not planned")
+    report(board, 12, TaskStatus.OPEN, "reopened on GitHub by alice")
     assert fleet.field().failures == {}
 
 
@@ -145,5 +145,5 @@ def test_a_session_that_waits_ends_with_its_issue(board: Blackboard) -> None:
     fleet = FleetBoard(board)
     issue(board, 12)
     wait(fleet, begin(fleet, 12), WaitsFor.ANSWER)
-    told(board, 12, TaskStatus.DONE)
+    report(board, 12, TaskStatus.DONE)
     assert [session.status for session in fleet.sessions(12)] == ["ended"]

@@ -47,7 +47,7 @@ while read -r old new ref; do
 done
 """
 """Of git, for every move of a ref. Genba's own git runs no hooks, so that it hears of the agents alone."""
-NOBODY = "nobody"
+ABSENT = "nobody"
 """The one line of a file that two of them will write."""
 
 _BEGIN = """\
@@ -123,7 +123,7 @@ def furnish(root: Path, home: Path, plan: Plan) -> None:
             f"variant={part.variant} shared={shared(part)} pair={pair(part)} partner={part.partner}\n", encoding="utf-8"
         )
         if part.kind is Kind.CONFLICTING:
-            (root / shared(part)).write_text(f"{NOBODY}\n", encoding="utf-8")
+            (root / shared(part)).write_text(f"{ABSENT}\n", encoding="utf-8")
     hook = root / ".git" / "hooks" / "reference-transaction"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text(HOOK.format(home=home), encoding="utf-8")

@@ -28,17 +28,17 @@ def asked(project: Project, line: str, shell: str = "bash", **environment: str) 
     )
 
 
-def told(project: Project, line: str) -> list[str]:
+def report(project: Project, line: str) -> list[str]:
     done = asked(project, line)
     assert (done.returncode, done.stderr) == (0, "")
     return [each.partition(",")[2] for each in done.stdout.splitlines()]
 
 
 def test_commands_and_options_are_completed(project: Project) -> None:
-    assert set(told(project, "genba ")) == set(COMMANDS)
-    assert told(project, "genba dec") == ["decisions"]
-    assert told(project, "genba task sh") == ["show"]
-    assert "--until-empty" in told(project, "genba work --u")
+    assert set(report(project, "genba ")) == set(COMMANDS)
+    assert report(project, "genba dec") == ["decisions"]
+    assert report(project, "genba task sh") == ["show"]
+    assert "--until-empty" in report(project, "genba work --u")
 
 
 def test_the_tasks_of_the_project_are_completed_those_that_go_on_first(project: Project) -> None:
@@ -46,17 +46,17 @@ def test_the_tasks_of_the_project_are_completed_those_that_go_on_first(project: 
     project.issue(12, "Green tea")
     project.genba("task", "cancel", "12", "--reason", "no", check=0)
     for line in ("genba answer ", "genba task show ", "genba verify ", "genba run iterator --issue "):
-        assert told(project, line) == ["1", "12"], line
-    assert told(project, "genba task show 12") == ["12"]
+        assert report(project, line) == ["1", "12"], line
+    assert report(project, "genba task show 12") == ["12"]
 
 
 def test_agents_runs_and_schemas_are_completed(project: Project) -> None:
     project.agent(script={"turns": [{"reply": "done"}], "repeat": True})
     run = project.run("worker", check=None)["run"]
-    assert told(project, "genba run ") == ["worker", "facilitator", "iterator", "planner", "reviewer"]
-    assert told(project, "genba agent show w") == ["worker"]
-    assert told(project, "genba logs ") == told(project, "genba run --resume ") == [run]
-    assert "config" in told(project, "genba schema c")
+    assert report(project, "genba run ") == ["worker", "facilitator", "iterator", "planner", "reviewer"]
+    assert report(project, "genba agent show w") == ["worker"]
+    assert report(project, "genba logs ") == report(project, "genba run --resume ") == [run]
+    assert "config" in report(project, "genba schema c")
 
 
 def test_the_words_about_a_value_stand_in_one_line(project: Project) -> None:
@@ -71,7 +71,7 @@ def test_nothing_is_created_or_reported_where_there_is_nothing(project: Project,
     before = sorted(project.root.rglob("*"))
     outside = {"cwd": str(tmp_path), "GIT_CEILING_DIRECTORIES": str(tmp_path)}
     for line in ("genba answer ", "genba logs ", "genba nosuch ", "genba run nosuch --is"):
-        assert told(project, line) == []
+        assert report(project, line) == []
         done = asked(project, line, **outside)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert sorted(project.root.rglob("*")) == before
@@ -79,7 +79,7 @@ def test_nothing_is_created_or_reported_where_there_is_nothing(project: Project,
 
 def test_a_database_that_cannot_be_read_is_nothing_to_complete(project: Project) -> None:
     project.write(".genba/genba.db", "this is no database")
-    assert told(project, "genba answer ") == []
+    assert report(project, "genba answer ") == []
 
 
 def test_a_working_tree_completes_what_its_repository_has(project: Project, tmp_path: Path) -> None:
@@ -111,4 +111,4 @@ def test_a_name_with_shell_characters_is_not_shown(project: Project) -> None:
     project.agent("worker")
     for name in ("$(touch x)", "a;b", "a b", "`x`", "a\nb", "-x", "a'b", "a&b", "a,b", "~x", "*"):
         shutil.copytree(project.root / ".agent" / "worker", project.root / ".agent" / name)
-    assert told(project, "genba run ") == ["worker", "facilitator", "iterator", "planner", "reviewer"]
+    assert report(project, "genba run ") == ["worker", "facilitator", "iterator", "planner", "reviewer"]

@@ -36,7 +36,7 @@ def _evidence(found: Verification) -> str:
     return "\n".join(lines)
 
 
-def _said(project: Project) -> str:
+def _output(project: Project) -> str:
     return "\n".join(str(event) for event in project.events() if event["event"] in ("reply_received", "agent_failed"))
 
 

@@ -30,7 +30,7 @@ def unheard(_stream: str, _line: str) -> None:
     return
 
 
-async def told(attempt: Attempt, received: OutputListener = unheard) -> list[Event]:
+async def report(attempt: Attempt, received: OutputListener = unheard) -> list[Event]:
     events: list[Event] = []
     with OutputReader(attempt, received, events.append) as hearing:
         await hearing.tell()
@@ -149,16 +149,16 @@ async def test_a_torn_line_is_passed_over_and_reported_when_it_is_whole(tmp_path
     with attempt.output.open("ab") as file:
         file.write(b'["stdout","tw')
         file.flush()
-        await told(attempt, lambda _stream, line: lines.append(line))
+        await report(attempt, lambda _stream, line: lines.append(line))
         assert lines == ["one"]
         file.write(b'o"]\nno json\n')
     recorder.on_output("notice", "half \ud800 of it")
     recorder.emit(EgressUsed(port="proxy", verdict="refused", target="somewhere:80"))
-    events = await told(attempt, lambda _stream, line: lines.append(line))
+    events = await report(attempt, lambda _stream, line: lines.append(line))
     assert lines == ["one", "two", "half \\ud800 of it"]
     assert events == [EgressUsed(port="proxy", verdict="refused", target="somewhere:80")]
     recorder.close()
-    assert await told(attempt) == []
+    assert await report(attempt) == []
 
 
 async def test_an_agent_whose_words_can_no_longer_be_written_down_is_ended(project: Project, posts: MakePost) -> None:

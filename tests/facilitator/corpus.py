@@ -6,7 +6,7 @@ from typing import NamedTuple
 from genba.domain.facilitation import IssueState
 from tests.facilitator.stories import Story
 
-Told = Callable[[Story], None]
+Report = Callable[[Story], None]
 
 
 class Labelled(NamedTuple):
@@ -15,7 +15,7 @@ class Labelled(NamedTuple):
     name: str
     state: IssueState
     shown: str
-    tell: Told
+    tell: Report
 
     @property
     def row(self) -> str:
@@ -26,10 +26,10 @@ class Labelled(NamedTuple):
 CORPUS: list[Labelled] = []
 
 
-def history(state: IssueState, shown: str) -> Callable[[Told], Told]:
+def history(state: IssueState, shown: str) -> Callable[[Report], Report]:
     """Label what a function tells. Its first line says what happened."""
 
-    def add(tell: Told) -> Told:
+    def add(tell: Report) -> Report:
         name = (tell.__doc__ or "").strip().split("\n")[0].rstrip(".")
         CORPUS.append(Labelled(name, state, shown, tell))
         return tell

@@ -7,7 +7,7 @@ from genba.domain.tasks.task import StatusChange, TaskStatus
 from tests.project import TESTER, Project
 
 
-def told(project: Project, *words: str) -> list[dict[str, Any]]:
+def report(project: Project, *words: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in project.genba("facilitate", "--events", *words, check=0).out.splitlines()]
 
 
@@ -27,7 +27,7 @@ def test_changes_verifications_comments_and_reverts_are_reported(project: Projec
     project.git("revert", "--no-edit", "HEAD")
     project.genba("facilitate", "--apply")
 
-    found = told(project)
+    found = report(project)
     assert [each["time"] for each in found] == sorted(each["time"] for each in found)
     assert len({each["key"] for each in found}) == len(found)
     by_kind = {(each["type"], each["issue"]): each for each in found}
@@ -38,7 +38,7 @@ def test_changes_verifications_comments_and_reverts_are_reported(project: Projec
     assert by_kind["verified", 1]["detail"] == "rejected: goals_not_met"
     assert by_kind["verified", 1]["sha"] == "abc1234"
     assert by_kind["reverted", 2]["detail"].startswith("by ")
-    assert told(project) == found
+    assert report(project) == found
 
 
 def test_only_what_was_asked_for_is_reported(project: Project) -> None:
@@ -46,4 +46,4 @@ def test_only_what_was_asked_for_is_reported(project: Project) -> None:
     project.issue(2, "Fix the parser")
     with project.board() as board:
         board.comment(2, "please hurry", TESTER)
-    assert {each["issue"] for each in told(project, "--label", "sprint-1")} == {1}
+    assert {each["issue"] for each in report(project, "--label", "sprint-1")} == {1}

@@ -19,7 +19,7 @@ def chain(project: Project) -> Project:
     return project
 
 
-def told(project: Project, *words: str) -> dict[str, Any]:
+def show(project: Project, *words: str) -> dict[str, Any]:
     report: dict[str, Any] = project.genba("facilitate", "--json", *words).json
     return report
 
@@ -33,7 +33,7 @@ def scores(report: dict[str, Any]) -> dict[int, tuple[str, float]]:
 
 
 def test_dependents_of_an_issue_count_in_its_score_under_every_filter(chain: Project) -> None:
-    whole, narrowed = told(chain), told(chain, "--label", "sprint-1")
+    whole, narrowed = show(chain), show(chain, "--label", "sprint-1")
     assert [each["issue"] for each in narrowed["assessments"]] == [1, 2]
     assert scores(narrowed) == scores(whole)
     assert scores(narrowed)[2][0] == "high"
@@ -44,7 +44,7 @@ def test_dependents_of_an_issue_count_in_its_score_under_every_filter(chain: Pro
 
 def test_what_stands_in_the_way_of_an_issue_that_is_shown_has_its_command(chain: Project) -> None:
     chain.genba("task", "edit", "5", "--label", "later", check=0)
-    narrowed = told(chain, "--label", "later")
+    narrowed = show(chain, "--label", "later")
     (only,) = narrowed["assessments"]
     assert (only["issue"], only["state"], only["command"]) == (5, "blocked", "genba run iterator --issue 2")
     assert [each["command"] for each in narrowed["recommendation"]["suggestions"]] == ["genba run iterator --issue 2"]

@@ -21,7 +21,7 @@ def issues(project: Project) -> None:
     project.genba("task", "depend", "2", "--on", "1", check=0)
 
 
-def said(project: Project, number: int) -> list[str]:
+def printed(project: Project, number: int) -> list[str]:
     with project.board() as board:
         return [each.body for each in board.comments(number)]
 
@@ -36,7 +36,7 @@ def test_its_steps_are_walked_and_each_is_answered_by_what_was_seen(project: Pro
     assert result["blockercheck"]["blockers"] == [{"issue": 2, "blocker": "waits for #1"}]
     (recommended,) = result["report"]["recommendations"]
     assert (recommended["nextAgent"], recommended["priority"]) == ("iterator", "high")
-    assert len(said(project, 2)) == 1
+    assert len(printed(project, 2)) == 1
     assert project.task(2).labels == ("blocked",)
 
 
@@ -44,7 +44,7 @@ def test_an_agent_cannot_have_it_speak(project: Project) -> None:
     issues(project)
     done = project.genba("run", "facilitator", "--apply", check=1, GENBA_RUN="worker-1", GENBA_AGENT="worker")
     assert "an agent may not speak for the facilitator" in done.err
-    assert said(project, 2) == []
+    assert printed(project, 2) == []
 
 
 def test_so_many_iterations_are_the_most(project: Project) -> None:
@@ -59,7 +59,7 @@ def test_a_label_narrows_it(project: Project) -> None:
     project.issue(2, "Write docs")
     run = project.run("facilitator", "--label", "sprint-1", "--apply")["run"]
     assert [each["issue"] for each in answers(project, run)["statuscheck"]["assessments"]] == [1]
-    assert said(project, 2) == []
+    assert printed(project, 2) == []
 
 
 def test_a_model_gets_the_same_facts_and_only_words_the_comment(project: Project) -> None:
@@ -88,7 +88,7 @@ def test_a_model_gets_the_same_facts_and_only_words_the_comment(project: Project
     result = answers(project, run)
     assert [each["state"] for each in result["statuscheck"]["assessments"]] == ["incomplete", "blocked"]
     assert {each["action"] for each in result["facilitate"]["actions"]} == {"comment", "label"}
-    (comment,) = said(project, 2)
+    (comment,) = printed(project, 2)
     assert comment.startswith("Please wait for @")
     assert "@octocat" not in comment
     assert comment.endswith("\n\nNext: `genba run iterator --issue 1`")
@@ -109,16 +109,16 @@ def test_it_prints_the_report_of_genba_facilitate_and_ends_with_0(project: Proje
     assert "would be said   genba facilitate --apply" in done.out
     assert "#2 label +blocked: waits for #1" in done.out
     assert "genba run iterator --issue 1" in done.out
-    assert said(project, 2) == []
+    assert printed(project, 2) == []
 
 
 def test_applied_it_says_so_once(project: Project) -> None:
     issues(project)
     assert "\n said\n" in project.genba("run", "facilitator", "--apply", check=0).out
-    before = {number: (said(project, number), project.task(number).version) for number in (1, 2)}
+    before = {number: (printed(project, number), project.task(number).version) for number in (1, 2)}
     again = project.genba("run", "facilitator", "--apply", check=0).out
     assert " said\n" not in again
-    assert {number: (said(project, number), project.task(number).version) for number in (1, 2)} == before
+    assert {number: (printed(project, number), project.task(number).version) for number in (1, 2)} == before
     assert [len(all_) for all_, _ in before.values()] == [1, 1]
 
 
@@ -165,4 +165,4 @@ def test_what_cannot_be_is_refused_before_it_begins(project: Project, words: tup
 def test_a_dry_run_may_be_asked_for_by_its_name(project: Project) -> None:
     issues(project)
     assert "would be said" in project.genba("run", "facilitator", "--dry-run", check=0).out
-    assert said(project, 1) == []
+    assert printed(project, 1) == []

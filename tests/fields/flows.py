@@ -38,7 +38,7 @@ def requires(*validators: str) -> list[dict[str, str]]:
     return [{"validator": name} for name in validators]
 
 
-def told(project: Project, result: dict[str, Any], event: str) -> list[dict[str, Any]]:
+def report(project: Project, result: dict[str, Any], event: str) -> list[dict[str, Any]]:
     """The events of one kind in the journal of a run."""
     return [found for found in project.events(result["run"]) if found["event"] == event]
 

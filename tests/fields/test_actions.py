@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.fields.flows import EXTERNAL_STATE, ISSUE, told, work
+from tests.fields.flows import EXTERNAL_STATE, ISSUE, report, work
 from tests.project import Project
 
 
@@ -48,7 +48,7 @@ def test_an_action_without_a_handler_is_recorded(project: Project) -> None:
     project.agent(
         actions={"enabled": True, "types": ["plan"]}, script={"turns": [work(block('{"type": "plan", "steps": 2}'))]}
     )
-    handled = told(project, project.run("worker"), "action_handled")[0]
+    handled = report(project, project.run("worker"), "action_handled")[0]
     assert (handled["handler"], handled["result"]) == ("builtin:record", '{"type":"plan","steps":2}')
 
 
@@ -88,7 +88,7 @@ def test_a_handler_can_be_a_function_of_a_file_beside_agent_json(project: Projec
         actions={"enabled": True, "types": ["review"], "handlers": {"review": "acting.py:keep"}},
         script={"turns": [work(block('{"type": "review", "score": 5}'))]},
     )
-    handled = told(project, project.run("worker"), "action_handled")[0]
+    handled = report(project, project.run("worker"), "action_handled")[0]
     assert (handled["handler"], handled["result"]) == ("acting.py:keep", "kept 5")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.fields.flows import STEP_MACHINE, idle, leads_to, told, work
+from tests.fields.flows import STEP_MACHINE, idle, leads_to, report, work
 from tests.project import Project, says
 
 TWICE = {"type": "iterationBudget", "config": {"maxIterations": 2}}
@@ -98,8 +98,8 @@ def test_commit_commits_what_the_command_left_with_the_agent_as_author(project: 
 def test_without_commit_what_the_command_left_stays_uncommitted(project: Project) -> None:
     commanding(project, "echo work > work.txt", {"commit": False})
     result = project.run("worker", "--no-merge")
-    assert told(project, result, "iteration_finished")[0].get("commits", []) == []
-    assert told(project, result, "workspace_closed")[0]["rescued"].startswith("refs/genba/rescue/")
+    assert report(project, result, "iteration_finished")[0].get("commits", []) == []
+    assert report(project, result, "workspace_closed")[0]["rescued"].startswith("refs/genba/rescue/")
 
 
 def test_an_adapter_that_does_not_exist_is_refused(project: Project) -> None:
@@ -160,7 +160,7 @@ def test_retry_after_in_a_reply_file_waits_and_asks_again(project: Project) -> N
     line = """[ -e asked ] && exit; touch asked; echo '{"retry_after": 0.05}' > {reply_file}; exit 1"""
     commanding(project, line, limits={"retries": 0})
     result = project.run("worker")
-    assert [event["wait_seconds"] for event in told(project, result, "ask_retried")] == [0.05]
+    assert [event["wait_seconds"] for event in report(project, result, "ask_retried")] == [0.05]
 
 
 def test_a_reply_file_that_is_not_valid_is_a_failed_try(project: Project) -> None:
@@ -232,7 +232,7 @@ def test_a_script_can_expect_a_model(project: Project) -> None:
 
 def test_a_reply_of_text_is_the_reply(project: Project) -> None:
     scripted(project, work("I mended the clock."))
-    state = told(project, project.run("worker"), "iteration_finished")[0]["state"]
+    state = report(project, project.run("worker"), "iteration_finished")[0]["state"]
     assert state["previous_summary"] == "I mended the clock."
 
 
@@ -255,7 +255,7 @@ def test_replies_that_do_not_fit_cost_what_they_cost(project: Project) -> None:
 
 def test_a_turn_reports_its_session(project: Project) -> None:
     scripted(project, work(session="s-9"))
-    assert told(project, project.run("worker"), "iteration_finished")[0]["state"]["session_id"] == "s-9"
+    assert report(project, project.run("worker"), "iteration_finished")[0]["state"]["session_id"] == "s-9"
 
 
 def test_write_writes_a_file(project: Project) -> None:
@@ -305,13 +305,13 @@ def test_run_runs_a_shell_line(project: Project) -> None:
 
 def test_print_prints_a_line_into_the_journal(project: Project) -> None:
     scripted(project, {"do": [{"print": "reading titles.py"}]})
-    output = told(project, project.run("worker"), "agent_output")
+    output = report(project, project.run("worker"), "agent_output")
     assert [(event["stream"], event["text"]) for event in output] == [("stdout", "reading titles.py")]
 
 
 def test_sleep_is_silence(project: Project) -> None:
     scripted(project, {"do": [{"sleep": 0.2}]})
-    assert told(project, project.run("worker"), "agent_ended")[0]["seconds"] >= 0.2
+    assert report(project, project.run("worker"), "agent_ended")[0]["seconds"] >= 0.2
 
 
 def test_crash_dies_by_a_signal(project: Project) -> None:

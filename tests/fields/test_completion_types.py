@@ -17,8 +17,8 @@ from tests.fields.flows import (
     file_exists,
     idle,
     leads_to,
+    report,
     requires,
-    told,
     work,
 )
 from tests.project import COMMIT, GENBA, Project, gated, says
@@ -151,21 +151,21 @@ def test_structured_signal_asks_again_for_a_reply_that_does_not_fit_its_schema(p
     project.agent(completion=signal(), script={"turns": turns})
     result = project.run("worker")
     assert result["iterations"] == 1
-    assert "does not fit its schema" in told(project, result, "reply_refused")[0]["reason"]
+    assert "does not fit its schema" in report(project, result, "reply_refused")[0]["reason"]
 
 
 def test_structured_signal_reads_its_schema_from_a_file(project: Project) -> None:
     project.write(".agent/worker/schemas/signal.json", '{"type": "object", "required": ["verdict"]}')
     turns = [work({"status": "completed"}), idle({"status": "completed", "verdict": "ok"}, expect='"verdict"')]
     project.agent(completion=signal(outputSchema="schemas/signal.json"), script={"turns": turns})
-    assert len(told(project, project.run("worker"), "reply_refused")) == 1
+    assert len(report(project, project.run("worker"), "reply_refused")) == 1
 
 
 def test_response_format_json_refuses_a_block_in_prose(project: Project) -> None:
     block = 'Here it is:\n\n```json\n{"status": "completed", "files": 1}\n```\n'
     turns = [work(block), idle('{"status": "completed", "files": 1}')]
     project.agent(completion=signal(responseFormat="json"), script={"turns": turns})
-    assert len(told(project, project.run("worker"), "reply_refused")) == 1
+    assert len(report(project, project.run("worker"), "reply_refused")) == 1
 
 
 def test_response_format_json_block_takes_the_last_block_of_a_reply(project: Project) -> None:
@@ -174,7 +174,7 @@ def test_response_format_json_block_takes_the_last_block_of_a_reply(project: Pro
     )
     project.agent(completion=signal(responseFormat="json-block"), script={"turns": [work(block)]})
     result = project.run("worker")
-    assert (result["iterations"], told(project, result, "reply_refused")) == (1, [])
+    assert (result["iterations"], report(project, result, "reply_refused")) == (1, [])
 
 
 def test_step_machine_completes_at_the_end_of_the_graph(project: Project) -> None:

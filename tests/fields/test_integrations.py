@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from genba.domain.tasks.task import Blocker, BlockerKind
-from tests.fields.flows import EXTERNAL_STATE, ISSUE, idle, told, work
+from tests.fields.flows import EXTERNAL_STATE, ISSUE, idle, report, work
 from tests.project import GENBA, Project
 
 COMPLETION_LABELS = {"completion": {"add": ["done"], "remove": ["docs"]}}
@@ -208,5 +208,5 @@ def test_every_change_to_the_issue_is_recorded_before_it_is_made(project: Projec
     project.issue(7, "Mend the clock")
     project.agent(completion=EXTERNAL_STATE, parameters=ISSUE, integrations={"github": {"enabled": True}})
     result = project.run("worker", "--issue", "7")
-    planned = [event for event in told(project, result, "effect_planned") if event["effect"] == "issue"]
+    planned = [event for event in report(project, result, "effect_planned") if event["effect"] == "issue"]
     assert [event["detail"]["close"] for event in planned] == [True]

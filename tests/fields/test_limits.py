@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import pytest
 import yaml
 
-from tests.fields.flows import configure, idle, told, work
+from tests.fields.flows import configure, idle, report, work
 from tests.project import Project, gated, says
 
 NEVER = {"type": "keywordSignal", "config": {"completionKeyword": "SHIPPED"}}
@@ -82,7 +82,7 @@ def test_a_crash_is_tried_again_as_often_as_retries_says(project: Project, decla
     declare({"retries": 1, **HASTE}, script={"turns": [CRASH, CRASH, work()]})
     result = project.run("worker", check=1)
     assert (result["outcome"], result["reason"]) == ("failed", "the agent was killed by signal 9")
-    assert len(told(project, result, "ask_retried")) == 1
+    assert len(report(project, result, "ask_retried")) == 1
 
 
 def test_a_crash_that_passes_costs_no_iteration(project: Project, declare: Declare) -> None:
@@ -93,14 +93,14 @@ def test_a_crash_that_passes_costs_no_iteration(project: Project, declare: Decla
 
 def test_the_first_wait_is_the_retry_delay_and_it_doubles(project: Project, declare: Declare) -> None:
     declare({"retryDelaySeconds": 0.04}, script={"turns": [CRASH, CRASH, work()]})
-    waits = [event["wait_seconds"] for event in told(project, project.run("worker"), "ask_retried")]
+    waits = [event["wait_seconds"] for event in report(project, project.run("worker"), "ask_retried")]
     assert 0.02 <= waits[0] <= 0.04
     assert 0.04 <= waits[1] <= 0.08
 
 
 def test_no_wait_is_longer_than_the_longest(project: Project, declare: Declare) -> None:
     declare({"retryDelaySeconds": 30, "retryMaxDelaySeconds": 0.02}, script={"turns": [CRASH, work()]})
-    waits = [event["wait_seconds"] for event in told(project, project.run("worker"), "ask_retried")]
+    waits = [event["wait_seconds"] for event in report(project, project.run("worker"), "ask_retried")]
     assert 0.01 <= waits[0] <= 0.02
 
 
@@ -127,7 +127,7 @@ def test_a_rate_limit_waits_for_its_reset_and_costs_neither_an_iteration_nor_a_t
     project.agent(script={"turns": turns}, limits={"retries": 0})
     result = project.run("worker")
     assert (result["outcome"], result["iterations"]) == ("completed", 1)
-    assert [event["wait_seconds"] for event in told(project, result, "ask_retried")] == [0.05, 0.01]
+    assert [event["wait_seconds"] for event in report(project, result, "ask_retried")] == [0.05, 0.01]
 
 
 def test_a_rate_limit_that_outlasts_the_run_suspend_it_at_once(project: Project) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.fields.flows import CLOSED, STEP_MACHINE, closing, file_exists, idle, leads_to, requires, told, work
+from tests.fields.flows import CLOSED, STEP_MACHINE, closing, file_exists, idle, leads_to, report, requires, work
 from tests.project import COMMIT, Project, gated, says
 
 PROMPTS = "steps/work/mend"
@@ -100,7 +100,7 @@ def test_a_step_id_may_repeat_the_key(project: Project) -> None:
 def test_a_closure_step_without_a_gate_closes_the_flow(project: Project) -> None:
     project.agent(completion=STEP_MACHINE, steps={"work": {"stepKind": "closure"}})
     result = project.run("worker")
-    assert told(project, result, "iteration_finished")[0]["intent"] == "closing"
+    assert report(project, result, "iteration_finished")[0]["intent"] == "closing"
 
 
 @pytest.mark.parametrize(
@@ -161,13 +161,13 @@ def test_the_edition_names_the_file_of_the_prompt(project: Project) -> None:
 def test_the_adaptation_names_a_variant_of_the_edition(project: Project) -> None:
     prompts = {"f_default.md": "Plain.", "f_default_strict.md": "Strict."}
     result = prompted(project, "Strict.", prompts, adaptation="strict")
-    assert told(project, result, "notice") == []
+    assert report(project, result, "notice") == []
 
 
 def test_an_adaptation_that_is_not_there_falls_back_to_the_edition_with_a_notice(project: Project) -> None:
     result = prompted(project, "Plain.", {"f_default.md": "Plain."}, adaptation="strict")
     folder = f".agent/worker/prompts/{PROMPTS}"
-    notices = [event["message"] for event in told(project, result, "notice")]
+    notices = [event["message"] for event in report(project, result, "notice")]
     assert notices == [f"{folder}/f_default_strict.md is not there; {folder}/f_default.md is used"]
 
 
@@ -306,7 +306,7 @@ def test_a_reply_that_does_not_fit_the_output_schema_is_asked_again(project: Pro
         steps={"work": leads_to(None, outputSchemaRef="all.json#/answers/plan")},
         script={"turns": turns},
     )
-    refused = told(project, project.run("worker"), "reply_refused")
+    refused = report(project, project.run("worker"), "reply_refused")
     assert ['"height" is a required property' in event["reason"] for event in refused] == [True]
 
 
@@ -319,7 +319,7 @@ def test_a_reply_without_json_is_asked_again_with_the_error(project: Project) ->
     turns = [work("I am done."), idle(says("next"), expect="the reply has no JSON object")]
     project.agent(completion=STEP_MACHINE, steps={"work": leads_to(None)}, script={"turns": turns})
     result = project.run("worker")
-    assert (result["iterations"], len(told(project, result, "reply_refused"))) == (1, 1)
+    assert (result["iterations"], len(report(project, result, "reply_refused"))) == (1, 1)
 
 
 def test_an_intent_that_is_not_allowed_is_asked_again(project: Project) -> None:
@@ -382,7 +382,7 @@ def test_without_a_fallback_intent_the_run_fails_after_the_re_asks(project: Proj
         completion=STEP_MACHINE, steps={"work": leads_to(None)}, script={"turns": [work("prose")], "repeat": True}
     )
     result = project.run("worker", check=1)
-    assert (result["outcome"], len(told(project, result, "reply_refused"))) == ("failed", 3)
+    assert (result["outcome"], len(report(project, result, "reply_refused"))) == ("failed", 3)
 
 
 @pytest.mark.parametrize("target", ["close", {"target": "close"}])
@@ -438,7 +438,7 @@ def test_a_claim_with_conditions_that_do_not_hold_is_retried_with_the_gap(projec
     conditional(project, *turns)
     result = project.run("worker")
     assert (result["outcome"], result["iterations"]) == ("completed", 2)
-    assert [event["verdict"] for event in told(project, result, "iteration_finished")] == ["retry", "complete"]
+    assert [event["verdict"] for event in report(project, result, "iteration_finished")] == ["retry", "complete"]
 
 
 def test_conditions_that_hold_complete_without_structured_output(project: Project) -> None:
@@ -455,7 +455,7 @@ def test_conditions_run_in_order_and_stop_at_the_first_failure(project: Project)
         onFailure={"maxAttempts": 1},
     )
     result = project.run("worker", check=1)
-    assert [event["result"]["name"] for event in told(project, result, "check_finished")] == ["commits-exist"]
+    assert [event["result"]["name"] for event in report(project, result, "check_finished")] == ["commits-exist"]
 
 
 def test_the_same_failure_on_the_same_tree_stops_the_retries(project: Project) -> None:
@@ -484,7 +484,7 @@ def test_on_failure_skip_goes_on_with_a_notice(project: Project) -> None:
     conditional(project, work(), onFailure={"action": "skip"})
     result = project.run("worker")
     assert (result["outcome"], result["iterations"]) == ("completed", 1)
-    assert [event["message"] for event in told(project, result, "notice")] == ["made failed and is skipped"]
+    assert [event["message"] for event in report(project, result, "notice")] == ["made failed and is skipped"]
 
 
 def test_an_unknown_validator_is_refused(project: Project) -> None:
@@ -504,7 +504,7 @@ def checked(project: Project, check: dict[str, Any], *turns: dict[str, Any]) -> 
         script={"turns": list(turns)},
     )
     result = project.run("worker", check=None)
-    return [event["result"].get("detail", "") for event in told(project, result, "check_finished")]
+    return [event["result"].get("detail", "") for event in report(project, result, "check_finished")]
 
 
 def test_a_command_check_holds_when_its_shell_line_succeeds(project: Project) -> None:

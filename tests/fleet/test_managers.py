@@ -6,7 +6,7 @@ from genba.domain.fleet.records import Purpose
 from genba.domain.tasks.task import TaskStatus
 from tests.fleet.test_conflicts import RESOLVES
 from tests.fleet.test_reviews import APPROVE, reviewer
-from tests.fleet.test_state_driven import asker, said, told
+from tests.fleet.test_state_driven import asker, output, report
 from tests.fleet.yard import Yard
 from tests.project import until
 
@@ -39,10 +39,10 @@ def test_a_manager_has_three_workers_do_its_task_and_it_lands(small_yard: Yard) 
     assert all(len(found) == 1 for found in runs.values())
     assert {session.agent for session in sessions} == {"boss"}, "no other agent lands its task"
     boss = next(session.run for session in sessions if session.purpose is Purpose.MANAGE)
-    actions = told(yard, boss)
+    actions = report(yard, boss)
     assert actions[:3] == ["get_task", "create_subtasks", "delegate"]
     assert actions[-2:] == ["report_completion", "exit"]
-    assert not [line for line in said(yard, boss) if line.startswith("error")]
+    assert not [line for line in output(yard, boss) if line.startswith("error")]
     assert {f"{part.title}.txt" for part in parts} <= set(yard.files())
     assert not yard.left_running()
 
@@ -130,7 +130,7 @@ def test_a_manager_gives_its_worker_free_and_is_woken_when_its_parts_have_ended(
         children = board.board.get(1).children
     assert len(children) == len(PARTS), "nothing was planned twice"
     assert boss.part > 1, "it was stopped, and woken"
-    assert "exit suspended" in " ".join(line.removeprefix("told ") for line in said(yard, boss.run))
+    assert "exit suspended" in " ".join(line.removeprefix("told ") for line in output(yard, boss.run))
 
 
 def test_a_fleet_that_is_killed_while_a_manager_waits_goes_on_and_plans_nothing_twice(small_yard: Yard) -> None:

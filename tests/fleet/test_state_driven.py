@@ -44,13 +44,13 @@ def asker(yard: Yard, name: str = "asker", hierarchy: str = "worker", kind: str 
     yard.project.write("asker.py", ASKER.read_text("utf-8"))
 
 
-def said(yard: Yard, run: str) -> list[str]:
+def output(yard: Yard, run: str) -> list[str]:
     """What an agent printed."""
     return yard.project.printed(run)
 
 
-def told(yard: Yard, run: str) -> list[str]:
-    return [line.split()[1] for line in said(yard, run) if line.startswith("told ")]
+def report(yard: Yard, run: str) -> list[str]:
+    return [line.split()[1] for line in output(yard, run) if line.startswith("told ")]
 
 
 def only_run(yard: Yard, task: int = 1) -> str:
@@ -74,12 +74,12 @@ def test_a_worker_that_asks_is_led_from_its_task_to_merged_work(small_yard: Yard
     assert yard.look(1).status is TaskStatus.DONE
     assert {"first.txt", "second.txt"} <= set(yard.files())
     run = only_run(yard)
-    assert told(yard, run) == [
+    assert report(yard, run) == [
         *("get_task", "create_subtasks"),
         *("start_subtask", "execute_subtask") * 2,
         *("report_completion", "exit"),
     ]
-    lines = said(yard, run)
+    lines = output(yard, run)
     assert "the same True" in lines, "a plan that is sent twice is made once"
     assert "replayed not_authenticated exit" in lines, "a credential is good for once"
     with yard.board() as board:
@@ -120,8 +120,8 @@ def test_a_red_goal_comes_back_as_rework_until_it_is_green(small_yard: Yard) -> 
 
     run = only_run(yard)
     assert yard.look(1).status is TaskStatus.DONE
-    assert told(yard, run) == ["get_task", "create_subtasks", "execute_subtask", "rework", "exit"]
-    evidence = [json.loads(line.partition(" ")[2]) for line in said(yard, run) if line.startswith("evidence ")]
+    assert report(yard, run) == ["get_task", "create_subtasks", "execute_subtask", "rework", "exit"]
+    evidence = [json.loads(line.partition(" ")[2]) for line in output(yard, run) if line.startswith("evidence ")]
     assert "custom_script" in evidence[0]["failing"][0]
     checked = [event for event in yard.project.events(run) if event["event"] == "verification_finished"]
     assert [event["status"] for event in checked] == ["rejected", "done"], "what is verified is not verified again"
@@ -140,7 +140,7 @@ def test_a_subtask_with_a_goal_of_its_own_is_done_when_that_holds(small_yard: Ya
 
     run = only_run(yard)
     assert yard.look(1).status is TaskStatus.DONE
-    assert told(yard, run)[2:] == ["start_subtask", "execute_subtask", "rework", "report_completion", "exit"]
+    assert report(yard, run)[2:] == ["start_subtask", "execute_subtask", "rework", "report_completion", "exit"]
 
 
 def test_who_exits_without_a_result_has_failed_and_a_person_is_asked_in_the_end(small_yard: Yard) -> None:
@@ -172,8 +172,8 @@ def test_who_stops_in_the_middle_goes_on_where_it_stopped(small_yard: Yard) -> N
     yard.work(check=1)
 
     run = only_run(yard)
-    assert told(yard, run).count("create_subtasks") == 1
-    assert told(yard, run)[-2:] == ["get_task", "report_completion"], "the plan was there already"
+    assert report(yard, run).count("create_subtasks") == 1
+    assert report(yard, run)[-2:] == ["get_task", "report_completion"], "the plan was there already"
     with yard.board() as board:
         assert len(board.board.get(1).children) == len(PLAN)
 

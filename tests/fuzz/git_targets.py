@@ -12,7 +12,7 @@ from genba.connections.git.scanning.issue_scan import GitScan
 from genba.domain.errors import GenbaError
 from genba.domain.goals.verification import BranchFacts
 from tests.fuzz.histories import BASE, HistoryPlan, Repository, histories
-from tests.fuzz.targets import Target, folder, told
+from tests.fuzz.targets import Target, folder, report
 
 
 def feed_history(plan: HistoryPlan) -> None:
@@ -33,7 +33,7 @@ async def _read_all(repository: Repository) -> None:
         for file in found.files[:2]:
             file_diff(layout.git, first, last, file.path)
     except GenbaError as error:
-        told(error)
+        report(error)
     branches_beside(repository.git_dir, "genba/")
     if plain is not None and not repository.plan.spoils:
         repository.git("repack", "-qad")
@@ -54,7 +54,7 @@ async def _scan(layout: RepositoryLayout, repository: Repository) -> None:
         assert again.position == found.position
         await GitScan(layout).again(repository.commits)
     except GenbaError as error:
-        told(error)
+        report(error)
 
 
 async def _facts(layout: RepositoryLayout, base: str, commit: str) -> BranchFacts | None:
@@ -63,7 +63,7 @@ async def _facts(layout: RepositoryLayout, base: str, commit: str) -> BranchFact
         await history.fork_point(base, commit)
         return await history.facts(base, commit)
     except GenbaError as error:
-        told(error)
+        report(error)
         return None
 
 

@@ -85,7 +85,7 @@ def tell(problems: tuple[Problem, ...]) -> None:
     msgspec.json.encode(problems)
 
 
-def told(error: GenbaError) -> None:
+def report(error: GenbaError) -> None:
     assert error.message
 
 
@@ -96,7 +96,7 @@ def refused_well() -> Iterator[None]:
     except ConfigurationError as error:
         tell(error.problems)
     except GenbaError as error:
-        told(error)
+        report(error)
 
 
 # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────────

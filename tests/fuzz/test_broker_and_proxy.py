@@ -67,7 +67,7 @@ heads = st.lists(st.sampled_from(LINES), max_size=5).map("\r\n".join)
 bodies = st.sampled_from((b"", b"hello", b"5\r\nhello\r\n0\r\n\r\n", b"ffffffffffffffff\r\nx", b"\0" * 50))
 
 
-async def said(port: int, raw: bytes) -> bytes:
+async def printed(port: int, raw: bytes) -> bytes:
     """Everything that comes back to who says this and no more."""
     async with Client.at(port) as client:
         client.writer.write(raw)
@@ -107,7 +107,7 @@ def test_no_way_of_saying_it_leads_through_the_proxy_to_this_machine(
         proxy = AllowListProxy(Network.FULL, (), diary.told, patience=HASTY)
         async with listening(here.serve) as own, listening(proxy.serve) as port:
             target = f"{scheme}{host}:{own}{rest}"
-            received = await said(
+            received = await printed(
                 port, f"{method} {target} HTTP/1.1\r\n{head}\r\n\r\n".encode("utf-8", "replace") + body
             )
         assert here.connections == 0, target
@@ -138,7 +138,7 @@ def test_any_bytes_are_answered_by_both_gates(raw: bytes) -> None:
             )
             for gate in (proxy, broker):
                 async with listening(gate.serve) as port:
-                    assert is_an_answer(await said(port, raw))
+                    assert is_an_answer(await printed(port, raw))
         assert far.connections == 0
 
     in_time(ask())
@@ -164,7 +164,7 @@ def test_the_broker_passes_on_only_what_carries_the_word_and_never_tells_the_key
                 f"http://127.0.0.1:{far_port}", "x-api-key", KEY, WORD, diary.told, patience=HASTY, calls=CALLS
             )
             async with listening(broker.serve) as port:
-                received = await said(port, f"{method} {target} HTTP/1.1\r\n{head}\r\n\r\n".encode() + body)
+                received = await printed(port, f"{method} {target} HTTP/1.1\r\n{head}\r\n\r\n".encode() + body)
         assert is_an_answer(received)
         assert KEY.encode() not in received
         assert WORD in head or far.connections == 0

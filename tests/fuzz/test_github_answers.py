@@ -106,7 +106,7 @@ def test_an_answer_in_which_one_thing_is_wrong_is_taken_or_refused_and_the_next_
 )
 @pytest.mark.parametrize("status", [403, 429, 503])
 async def test_a_time_to_come_back_that_is_absurd_is_bounded(headers: dict[str, str], status: int) -> None:
-    async with answering(said(status, b'{"message": 5}', **headers)) as client:
+    async with answering(printed(status, b'{"message": 5}', **headers)) as client:
         with pytest.raises(RecoverableError) as refused:
             await client.get("repos/acme/shop")
 
@@ -126,20 +126,20 @@ async def test_a_time_to_come_back_that_is_absurd_is_bounded(headers: dict[str, 
     ],
 )
 async def test_no_redirect_is_followed(location: str) -> None:
-    async with answering(said(302, b"", location=location)) as client:
+    async with answering(printed(302, b"", location=location)) as client:
         with pytest.raises(RemoteUnavailable):
             await client.get("repos/acme/shop")
 
 
 async def test_who_is_sent_round_in_circles_stops() -> None:
-    async with answering(lambda port: said(302, b"", location=f"http://127.0.0.1:{port}/again")(port)) as client:
+    async with answering(lambda port: printed(302, b"", location=f"http://127.0.0.1:{port}/again")(port)) as client:
         with pytest.raises(RemoteUnavailable, match="circles"):
             await client.get("repos/acme/shop")
 
 
 async def test_a_list_whose_next_page_is_itself_ends() -> None:
     def page(port: int) -> bytes:
-        return said(200, b"[]", link=f'<http://127.0.0.1:{port}/repos/acme/shop/x>; rel="next"')(port)
+        return printed(200, b"[]", link=f'<http://127.0.0.1:{port}/repos/acme/shop/x>; rel="next"')(port)
 
     async with answering(page) as client:
         assert len([each async for each in client.pages("repos/acme/shop/x", most=5)]) == 5
@@ -149,7 +149,7 @@ async def test_a_list_whose_next_page_is_itself_ends() -> None:
     "link", ['<http://[>; rel="next"', '<http://evil.example/>; rel="next"', "<;=>,", "next", "\0"]
 )
 async def test_a_next_page_elsewhere_is_not_asked_for(link: str) -> None:
-    async with answering(said(200, b"[]", link=link)) as client:
+    async with answering(printed(200, b"[]", link=link)) as client:
         with contextlib.suppress(RemoteUnavailable):
             answer = await client.get("repos/acme/shop/x")
             assert answer.following == ""
@@ -166,7 +166,7 @@ def packed(times: int, size: int) -> bytes:
 @pytest.mark.parametrize("encoding", ["gzip, gzip", "gzip,gzip,gzip", "deflate, gzip", "br", "zstd", "x"])
 @pytest.mark.parametrize("status", [200, 500])
 async def test_an_answer_that_is_packed_twice_is_not_unpacked(encoding: str, status: int) -> None:
-    async with answering(said(status, packed(2, 30_000_000), **{"content-encoding": encoding})) as client:
+    async with answering(printed(status, packed(2, 30_000_000), **{"content-encoding": encoding})) as client:
         with pytest.raises(RemoteUnavailable):
             await client.get("repos/acme/shop")
 
@@ -217,7 +217,7 @@ async def test_what_is_no_answer_is_reported_as_such(raw: bytes) -> None:
     ],
 )
 async def test_graphql_that_is_shaped_otherwise_is_reported_as_such(output: object) -> None:
-    async with answering(said(200, json.dumps(output).encode())) as client:
+    async with answering(printed(200, json.dumps(output).encode())) as client:
         issues = GitHubIssues(client)
         for asked in (issues.issue(1), issues.details(["I_1"]), issues.pull_requests([1])):
             with pytest.raises(GenbaError):
@@ -225,12 +225,12 @@ async def test_graphql_that_is_shaped_otherwise_is_reported_as_such(output: obje
 
 
 async def test_an_answer_that_drips_is_not_waited_for_longer_than_the_limit() -> None:
-    async with answering(said(200, b"{}"), drip=0.05, patience=0.5) as client:
+    async with answering(printed(200, b"{}"), drip=0.05, patience=0.5) as client:
         with pytest.raises(RemoteUnavailable, match="did not answer"):
             await client.get("repos/acme/shop")
 
 
-def said(status: int, body: bytes, **headers: str) -> Callable[[int], bytes]:
+def printed(status: int, body: bytes, **headers: str) -> Callable[[int], bytes]:
     lines = [f"HTTP/1.1 {status} Status", f"content-length: {len(body)}"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     head = "\r\n".join([*lines, "connection: close", "", ""]).encode("latin-1")

@@ -35,7 +35,7 @@ def served(beginning: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield made
 
 
-def said(port: int, raw: bytes, *, hang_up: bool) -> bytes:
+def printed(port: int, raw: bytes, *, hang_up: bool) -> bytes:
     """Say something by hand; then go away at once, or read what comes until the other side hangs up."""
     with socket.create_connection(("127.0.0.1", port), SOON) as line:
         with contextlib.suppress(OSError):
@@ -69,8 +69,12 @@ def test_who_hangs_up_in_the_middle_of_a_request_is_no_fault_of_the_server(
 ) -> None:
     before = everything(board_file(served.project))
     with caplog.at_level(logging.WARNING):
-        said(port_of(served), head("POST", path, f"Content-Type: {kind}", length) + b'b\r\n{"title":"x', hang_up=False)
-        said(port_of(served), head("POST", path, f"Content-Type: {kind}", length) + b'b\r\n{"title":"x', hang_up=True)
+        printed(
+            port_of(served), head("POST", path, f"Content-Type: {kind}", length) + b'b\r\n{"title":"x', hang_up=False
+        )
+        printed(
+            port_of(served), head("POST", path, f"Content-Type: {kind}", length) + b'b\r\n{"title":"x', hang_up=True
+        )
         with served.client() as client:
             assert client.get("/healthz").status_code == 200
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
@@ -95,7 +99,7 @@ def test_a_name_that_no_file_system_takes_is_not_found(served: Dashboard, path: 
 @example(raw=head("POST", "/tasks/1/comment", "Content-Type: multipart/form-data", "Content-Length: 4"), rest=b"--x\r")
 @tried(30)
 def test_any_bytes_are_answered_as_no_request_or_as_one(served: Dashboard, raw: bytes, rest: bytes) -> None:
-    received = said(port_of(served), raw + rest, hang_up=False)
+    received = printed(port_of(served), raw + rest, hang_up=False)
 
     assert received == b"" or received.startswith(b"HTTP/1.1 ")
     assert not received.startswith(b"HTTP/1.1 5")

@@ -7,7 +7,7 @@ import pytest
 
 from tests.github.contract import Contract
 from tests.github.emulated import Emulate, not_its_faults, running
-from tests.github.watched import heard, the_judge, watched
+from tests.github.watched import received, the_judge, watched
 from tests.standins.github.server import GitHub
 
 Hubs = Callable[..., GitHub]
@@ -21,7 +21,7 @@ def judge() -> Contract:
 @pytest.fixture
 def contract(judge: Contract) -> Iterator[Contract]:
     """What is wrong with any exchange of a test is the failure of that test."""
-    with heard(judge):
+    with received(judge):
         yield judge
 
 
@@ -51,5 +51,5 @@ def emulating(judge: Contract, tmp_path_factory: pytest.TempPathFactory) -> Iter
 @pytest.fixture
 def emulate(emulating: Emulate, judge: Contract) -> Iterator[Emulate]:
     """npm's emulate, one for all tests of a module. What it is known to do otherwise than GitHub is left out."""
-    with heard(judge, but=not_its_faults):
+    with received(judge, but=not_its_faults):
         yield emulating

@@ -115,12 +115,12 @@ class Live:
         self.git("remote", "add", "origin", found["clone_url"])
         self.git("fetch", "-q", "--depth=50", "origin", found["default_branch"])
         self.git("switch", "-q", "-c", self.target, "FETCH_HEAD")
-        said(f"cloned {found['default_branch']} of {self.repository}")
+        printed(f"cloned {found['default_branch']} of {self.repository}")
 
     def open_issue(self) -> None:
         body = "Opened by `make live-github`, and closed by it."
         self.issue = int(self.api("POST", "/issues", json={"title": f"Genba live {self.word}", "body": body})["number"])
-        said(f"opened issue #{self.issue}")
+        printed(f"opened issue #{self.issue}")
 
     def declare(self) -> None:
         settings = f"tracker:\n  github:\n    repository: {self.repository}\n    url: {self.url}\n"
@@ -132,14 +132,14 @@ class Live:
         who = ("-c", "user.name=Genba live", "-c", "user.email=genba@localhost")
         self.git(*who, "commit", "-qm", "Declare an agent for a walk through Genba")
         self.git("push", "-q", "origin", f"HEAD:refs/heads/{self.target}")
-        said(f"pushed {self.target}, where the work will land")
+        printed(f"pushed {self.target}, where the work will land")
 
     def work(self) -> int:
         result = self.genba("run", "writer", "--issue", str(self.issue))
         self.branch = result["branch"]
         if not result["pull_request"]:
             raise Failed(f"there is no pull request: {result['reason']}")
-        said(f"worked, verified and proposed: {result['pull_request']}")
+        printed(f"worked, verified and proposed: {result['pull_request']}")
         return int(result["pull_request"].rsplit("/", 1)[1])
 
     def follow(self, pulled: int) -> None:
@@ -149,15 +149,15 @@ class Live:
                 break
         else:
             raise Failed(f"pull request #{pulled} was not merged")
-        said(f"merged pull request #{pulled}")
+        printed(f"merged pull request #{pulled}")
         self.genba("sync")
         if self.api("GET", f"/issues/{self.issue}")["state"] != "closed":
             raise Failed(f"issue #{self.issue} is open")
-        said(f"closed issue #{self.issue}")
+        printed(f"closed issue #{self.issue}")
         status = self.genba("task", "show", str(self.issue))["task"]["status"]
         if status != "done":
             raise Failed(f"task #{self.issue} is {status}")
-        said(f"task #{self.issue} is done")
+        printed(f"task #{self.issue} is done")
 
     def clean_up(self) -> None:
         """Whatever happened: no branch of ours stays, and no issue is left open."""
@@ -170,7 +170,7 @@ class Live:
         self.http.close()
 
 
-def said(text: str) -> None:
+def printed(text: str) -> None:
     print(f" ✓ {text}", flush=True)
 
 

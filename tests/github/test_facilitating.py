@@ -20,7 +20,7 @@ def shop(project: Project, hub: GitHub) -> Shop:
     return made
 
 
-def said(shop: Shop, number: int) -> list[str]:
+def printed(shop: Shop, number: int) -> list[str]:
     return [comment.body for comment in shop.hub.issue(SHOP, number).comments]
 
 
@@ -43,7 +43,7 @@ def test_it_looks_at_github_first_and_says_nothing_there_unasked(shop: Shop) -> 
 def test_one_comment_is_kept_on_each_open_issue(shop: Shop) -> None:
     number = shop.issue()
     shop.project.genba("facilitate", "--apply", check=0)
-    (first,) = said(shop, number)
+    (first,) = printed(shop, number)
     assert "State: incomplete" in first
     sent = len(shop.hub.mutations)
     shop.project.genba("facilitate", "--apply", check=0)
@@ -52,7 +52,7 @@ def test_one_comment_is_kept_on_each_open_issue(shop: Shop) -> None:
     shop.project.write("tea.txt", "sencha\n")
     shop.project.commit(f"Add green tea\n\nCloses #{number}")
     shop.project.genba("facilitate", "--apply", check=0)
-    (second,) = said(shop, number)
+    (second,) = printed(shop, number)
     assert "State: done" in second
 
 
@@ -199,7 +199,7 @@ def test_a_death_during_a_comment_leaves_no_comment_twice(shop: Shop, path: str,
     shop.hub.faults.clear()
 
     until(lambda: shop.project.genba("facilitate", "--apply").code == 0, 90)
-    assert [len(said(shop, number)) for number in numbers] == [1, 1, 1, 1]
+    assert [len(printed(shop, number)) for number in numbers] == [1, 1, 1, 1]
     assert "blocked" in shop.labels(numbers[1])
     sent = len(shop.hub.mutations)
     shop.project.genba("facilitate", "--apply", check=0)
@@ -216,7 +216,7 @@ def test_an_issue_with_five_thousand_comments_is_looked_at_as_any_other(shop: Sh
     assert [each["state"] for each in found["assessments"]] == ["incomplete"]
     shop.project.genba("facilitate", "--apply", check=0)
     shop.project.genba("facilitate", "--apply", check=0)
-    ours = [body for body in said(shop, number) if "State: incomplete" in body]
+    ours = [body for body in printed(shop, number) if "State: incomplete" in body]
     assert len(ours) == 1
     events = shop.project.genba("facilitate", "--events", check=0).out
     assert events.count('"commented"') < 5000
@@ -257,7 +257,7 @@ def test_the_agent_says_the_same_as_the_command_and_says_it_once(shop: Shop) -> 
     assert result["report"]["recommendation"]["suggestions"][0]["priority"] == "high"
 
     shop.project.genba("run", "facilitator", *asked, "--apply", check=0)
-    assert [len(said(shop, number)) for number in (first, other)] == [1, 0]
+    assert [len(printed(shop, number)) for number in (first, other)] == [1, 0]
     sent = len(shop.hub.mutations)
     shop.project.genba("run", "facilitator", *asked, "--apply", check=0)
     assert len(shop.hub.mutations) == sent

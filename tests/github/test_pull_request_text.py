@@ -53,7 +53,7 @@ def verified(detail: str = "12 passed", finding: str = "") -> Verification:
     )
 
 
-def told(**changed: object) -> PullRequestFacts:
+def report(**changed: object) -> PullRequestFacts:
     given_ = {
         "issue": 12,
         "title": "Add green tea",
@@ -90,7 +90,7 @@ def test_a_goal_that_passed_without_a_word_tells_what_it_looked_at() -> None:
 
 
 def test_it_tells_what_was_asked_what_was_verified_and_who_did_it() -> None:
-    assert body_of(told()) == snapshot("""\
+    assert body_of(report()) == snapshot("""\
 Closes #12
 
 ## What was asked
@@ -123,15 +123,15 @@ Session: worker-1\
 
 
 def test_it_closes_its_issue_only_where_the_closure_does() -> None:
-    assert body_of(told()).startswith("Closes #12\n")
-    assert body_of(told(action=ClosureAction.LABEL_AND_CLOSE)).startswith("Closes #12\n")
-    assert body_of(told(action=ClosureAction.LABEL_ONLY)).startswith("Refs #12\n")
-    assert body_of(told(action=None)).startswith("Refs #12\n")
-    assert "#" not in body_of(told(issue=None, action=None)).replace("## ", "")
+    assert body_of(report()).startswith("Closes #12\n")
+    assert body_of(report(action=ClosureAction.LABEL_AND_CLOSE)).startswith("Closes #12\n")
+    assert body_of(report(action=ClosureAction.LABEL_ONLY)).startswith("Refs #12\n")
+    assert body_of(report(action=None)).startswith("Refs #12\n")
+    assert "#" not in body_of(report(issue=None, action=None)).replace("## ", "")
 
 
 def test_it_says_where_nothing_was_verified() -> None:
-    assert "Nothing was verified" in body_of(told(evidence=None))
+    assert "Nothing was verified" in body_of(report(evidence=None))
 
 
 HOSTILE = (
@@ -152,9 +152,9 @@ def others_words(body: str) -> str:
 def test_the_words_of_others_have_no_effect() -> None:
     for words in HOSTILE:
         evidence = evidence_of(verified(detail=words, finding=words))
-        body = body_of(told(title=words, asked=words, agent=words, evidence=evidence))
+        body = body_of(report(title=words, asked=words, agent=words, evidence=evidence))
         assert EFFECT.search(others_words(body)) is None, words
-        assert EFFECT.search(title_of(told(title=words), "genba/12")) is None, words
+        assert EFFECT.search(title_of(report(title=words), "genba/12")) is None, words
         assert "\x1b" not in body
         assert "\u202e" not in body
         assert marker("comment:12") not in body
@@ -163,22 +163,22 @@ def test_the_words_of_others_have_no_effect() -> None:
 
 
 def test_a_block_of_others_words_ends_where_it_should() -> None:
-    body = body_of(told(asked="`````\nout of it\n`````\n"))
+    body = body_of(report(asked="`````\nout of it\n`````\n"))
     assert "``````text\n`````\nout of it\n`````\n``````\n" in body
 
 
 @given(st.text(max_size=300), st.text(max_size=300))
 def test_no_text_has_an_effect(title: str, asked: str) -> None:
     evidence = evidence_of(verified(detail=asked, finding=title))
-    body = body_of(told(title=title, asked=asked, evidence=evidence))
+    body = body_of(report(title=title, asked=asked, evidence=evidence))
     assert EFFECT.search(others_words(body)) is None
-    assert EFFECT.search(title_of(told(title=title), "branch")) is None
+    assert EFFECT.search(title_of(report(title=title), "branch")) is None
 
 
 def test_it_is_never_longer_than_a_forge_takes() -> None:
     huge = "é#1 @a " * 100_000
     evidence = evidence_of(verified(detail=huge, finding=huge))
-    result_ = told(title=huge, asked=huge, evidence=evidence)
+    result_ = report(title=huge, asked=huge, evidence=evidence)
     assert len(body_of(result_)) <= LONGEST_BODY
     assert "## What was verified" in body_of(result_)
     assert body_of(result_).endswith("Session: worker-1")

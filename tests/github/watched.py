@@ -20,7 +20,7 @@ def the_judge() -> Contract:
 
 
 @contextmanager
-def heard(judge: Contract, but: Callable[[list[str]], list[str]] = list) -> Iterator[Contract]:
+def received(judge: Contract, but: Callable[[list[str]], list[str]] = list) -> Iterator[Contract]:
     try:
         yield judge
     finally:
@@ -32,5 +32,5 @@ def heard(judge: Contract, but: Callable[[list[str]], list[str]] = list) -> Iter
 @contextmanager
 def watched(*, graphql: bool = True) -> Iterator[GitHub]:
     """A server with nothing on it; without GraphQL it answers 404 there."""
-    with heard(the_judge()) as judge, GitHub(schema=material.sdl() if graphql else None, watch=judge.watch) as hub:
+    with received(the_judge()) as judge, GitHub(schema=material.sdl() if graphql else None, watch=judge.watch) as hub:
         yield hub

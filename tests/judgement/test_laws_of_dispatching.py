@@ -38,7 +38,7 @@ from tests.judgement.fleets import (
     session,
     task,
 )
-from tests.judgement.fleets import settings as told
+from tests.judgement.fleets import settings as report
 
 NUMBERS = st.integers(1, 9)
 AGENT = st.sampled_from([agent.name for agent in AGENTS])
@@ -148,10 +148,10 @@ def fields(draw: Any) -> FleetSnapshot:
 
 SETTINGS = st.sampled_from(
     [
-        told(),
-        told(work={"max_sessions": 2, "max_per_agent": {"iterator": 1}, "max_per_provider": {"north": 2}}),
-        told(work={"overlap": "prefer"}, budget={"day_usd": 20, "task_usd": 20}, decompose={"approval": "auto"}),
-        told(
+        report(),
+        report(work={"max_sessions": 2, "max_per_agent": {"iterator": 1}, "max_per_provider": {"north": 2}}),
+        report(work={"overlap": "prefer"}, budget={"day_usd": 20, "task_usd": 20}, decompose={"approval": "auto"}),
+        report(
             work={"overlap": "allow"}, attempts={"alternates": ["builder"]}, merge={"rounds": 0}, review={"rounds": 0}
         ),
     ]

@@ -118,7 +118,7 @@ def request(tool: str, arguments: dict[str, Any], number: int = 1) -> dict[str, 
     return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
 
 
-def told(result: CallToolResult) -> dict[str, Any]:
+def report(result: CallToolResult) -> dict[str, Any]:
     """What a call came to, which must be the same in both of its forms."""
     assert not result.is_error, result
     structured = result.structured_content

@@ -10,7 +10,7 @@ from typing import Any
 from mcp import Client, StdioServerParameters
 
 from tests import preloaded
-from tests.mcp.door import error, told
+from tests.mcp.door import error, report
 from tests.preloaded import GENBA, ordinary_environment
 from tests.project import Project, until
 
@@ -27,7 +27,7 @@ class Member:
         self.token = token
 
     async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        return told(await self.client.call_tool(tool, {**arguments, "session_token": self.token}))
+        return report(await self.client.call_tool(tool, {**arguments, "session_token": self.token}))
 
     async def refused(self, tool: str, **arguments: Any) -> dict[str, str]:
         return error(await self.client.call_tool(tool, {**arguments, "session_token": self.token}))
@@ -100,7 +100,7 @@ class Team:
 
     async def _connected(self, client: Client, keys: dict[str, str]) -> Member:
         shown = {"agent_id": keys["GENBA_AGENT_ID"], "passkey": keys["GENBA_PASSKEY"]}
-        connected = told(await client.call_tool("authenticate", shown))
+        connected = report(await client.call_tool("authenticate", shown))
         return Member(self.project, client, connected["session_token"])
 
     def serve(self) -> str:

@@ -15,7 +15,7 @@ from mcp import Client, StdioServerParameters
 from genba.blackboard.workflow.workflow_board import WorkflowBoard
 from genba.coordination.workflow.tokens import hashed, new_passkey
 from tests.clis import cli, path_with_clis
-from tests.mcp.door import MODES, error, told
+from tests.mcp.door import MODES, error, report
 from tests.preloaded import GENBA, ordinary_environment
 from tests.project import Project
 
@@ -48,9 +48,9 @@ async def test_an_external_agent_authenticates_once_and_the_process_remembers_it
         assert len((await client.list_tools()).tools) == 17
         refused = error(await client.call_tool("get_next_action", {}))
         assert refused["code"] == "not_authenticated"
-        assert told(await client.call_tool("authenticate", {}))["agent"] == "visitor"
-        assert told(await client.call_tool("get_next_action", {}))["action"] == "get_task"
-        told(await client.call_tool("logout", {}))
+        assert report(await client.call_tool("authenticate", {}))["agent"] == "visitor"
+        assert report(await client.call_tool("get_next_action", {}))["action"] == "get_task"
+        report(await client.call_tool("logout", {}))
 
 
 def test_stdout_carries_the_protocol_and_nothing_else(project: Project) -> None:
@@ -136,9 +136,9 @@ async def test_the_first_line_is_the_address_and_a_signal_ends_it(project: Proje
         assert url.startswith("http://127.0.0.1:")
         async with Client(url) as client:
             arguments = {"agent_id": carried["GENBA_AGENT_ID"], "passkey": carried["GENBA_PASSKEY"]}
-            connected = told(await client.call_tool("authenticate", arguments))
+            connected = report(await client.call_tool("authenticate", arguments))
             asked = await client.call_tool("get_next_action", {"session_token": connected["session_token"]})
-            assert told(asked)["action"] == "get_task"
+            assert report(asked)["action"] == "get_task"
         process.send_signal(number)
         async with asyncio.timeout(60):
             code = await process.wait()

@@ -12,7 +12,7 @@ from mcp.types import CallToolResult
 
 from genba.definitions.project.work_sections import FleetSettings, WorkflowSettings
 from genba.entrypoints.mcp.http import serve_socket
-from tests.mcp.door import MODES, Door, error, open_house, told
+from tests.mcp.door import MODES, Door, error, open_house, report
 from tests.workflow.context import House
 
 
@@ -29,28 +29,28 @@ class Asker:
         assert isinstance(result, CallToolResult)
         return result
 
-    async def told(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        return told(await self.call(tool, **arguments))
+    async def report(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        return report(await self.call(tool, **arguments))
 
     async def next(self) -> str:
-        action = await self.told("get_next_action")
+        action = await self.report("get_next_action")
         assert action["instruction"]
         number = action.get("subtask", {}).get("number")
         return f"{action['action']} #{number}" if number else str(action["action"])
 
 
 async def authenticated(client: Client, **arguments: str) -> Asker:
-    connected = told(await client.call_tool("authenticate", arguments))
+    connected = report(await client.call_tool("authenticate", arguments))
     return Asker(client, connected["session_token"])
 
 
 async def walk(asker: Asker, context: House, task: int) -> None:
     """From the first question to the exit."""
     assert await asker.next() == "get_task"
-    brief = await asker.told("get_my_task")
+    brief = await asker.report("get_my_task")
     assert (brief["task"]["number"], brief["branch"]) == (task, f"genba/{task}")
     assert await asker.next() == "create_subtasks"
-    made = await asker.told(
+    made = await asker.report(
         "create_tasks_batch",
         key="plan",
         tasks=[
@@ -61,19 +61,19 @@ async def walk(asker: Asker, context: House, task: int) -> None:
     numbers = {each["title"]: each["number"] for each in made["subtasks"]}
     for number in (numbers["Cut it"], numbers["Glue it"]):
         assert await asker.next() == f"start_subtask #{number}"
-        await asker.told("update_task_status", task_id=number, status="in_progress")
+        await asker.report("update_task_status", task_id=number, status="in_progress")
         assert await asker.next() == f"execute_subtask #{number}"
-        await asker.told("save_context", progress="cut", next_steps="glue")
-        assert (await asker.told("update_task_status", task_id=number, status="done"))["done"]
+        await asker.report("save_context", progress="cut", next_steps="glue")
+        assert (await asker.report("update_task_status", task_id=number, status="done"))["done"]
     assert await asker.next() == "report_completion"
     context.desk.script[task] = [False, True]
-    claimed = await asker.told("report_completed", summary="It flies.")
+    claimed = await asker.report("report_completed", summary="It flies.")
     assert not claimed["verified"]
     assert claimed["evidence"]["task"] == task
     assert await asker.next() == "rework"
-    assert (await asker.told("report_completed"))["verified"]
+    assert (await asker.report("report_completed"))["verified"]
     assert await asker.next() == "exit"
-    await asker.told("logout")
+    await asker.report("logout")
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -95,7 +95,7 @@ async def test_a_token_in_the_header_needs_no_argument(door: Door, mode: str) ->
 
     async with door.client(mode, Authorization=f"Bearer {caller.token}") as client:
         assert await Asker(client).next() == "get_task"
-        assert told(await client.call_tool("help", {}))["action"] == "get_task"
+        assert report(await client.call_tool("help", {}))["action"] == "get_task"
 
 
 async def test_an_external_agent_shows_its_passkey_in_the_header_and_its_name_in_another(door: Door) -> None:
@@ -105,8 +105,8 @@ async def test_an_external_agent_shows_its_passkey_in_the_header_and_its_name_in
     async with door.client(Authorization=f"Bearer {passkey}", **{"Genba-Agent": agent}) as client:
         asker = await authenticated(client)
         assert await asker.next() == "get_task"
-        assert (await asker.told("list_tasks"))["tasks"][0]["number"] == task
-        await asker.told("logout")
+        assert (await asker.report("list_tasks"))["tasks"][0]["number"] == task
+        await asker.report("logout")
 
 
 async def test_an_external_agent_may_also_say_it_all_in_the_call(door: Door) -> None:
@@ -116,7 +116,7 @@ async def test_an_external_agent_may_also_say_it_all_in_the_call(door: Door) -> 
     async with door.client() as client:
         asker = await authenticated(client, agent_id=agent, passkey=passkey, project_id=door.context.project)
         assert await asker.next() == "get_task"
-        await asker.told("logout")
+        await asker.report("logout")
 
 
 async def test_a_socket_in_the_file_system_serves_the_same(context: House, tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ async def test_a_server_that_dies_is_replaced_between_any_two_calls(context: Hou
     for tool, arguments in calls:
         context.restart()
         async with Door.opened(context) as door, door.client() as client:
-            await Asker(client, token).told(tool, **arguments)
+            await Asker(client, token).report(tool, **arguments)
 
     assert context.children(task) == ["Cut it: open"]
 
@@ -181,13 +181,13 @@ async def test_everything_that_tools_say_is_in_the_language_of_the_project(tmp_p
             assert japanese.search(str(client.instructions))
             listed = (await client.list_tools()).tools
             assert all(japanese.search(str(tool.title)) and japanese.search(str(tool.description)) for tool in listed)
-            connected = told(await client.call_tool("authenticate", {}))
+            connected = report(await client.call_tool("authenticate", {}))
             asker = Asker(client, connected["session_token"])
             await asker.next()
-            answers = [connected, await asker.told("get_my_task"), await asker.told("save_context", progress="p")]
+            answers = [connected, await asker.report("get_my_task"), await asker.report("save_context", progress="p")]
             one = {"session_token": asker.token, "tool": "logout"}
-            helped = [await asker.told("help"), told(await client.call_tool("help", one))]
-            answers += [await asker.told("report_blocked", reason="x"), await asker.told("logout")]
+            helped = [await asker.report("help"), report(await client.call_tool("help", one))]
+            answers += [await asker.report("report_blocked", reason="x"), await asker.report("logout")]
     assert [answer["next"] for answer in answers if not japanese.search(answer["next"])] == []
     lines = [text for answer in helped for text in (answer["text"], *answer["tools"].values())]
     assert [text for text in lines if not japanese.search(text)] == []

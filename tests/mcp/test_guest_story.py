@@ -2,7 +2,7 @@ from pathlib import Path
 
 from mcp import Client, StdioServerParameters
 
-from tests.mcp.door import told
+from tests.mcp.door import report
 from tests.preloaded import GENBA, ordinary_environment
 from tests.project import Project
 
@@ -20,20 +20,20 @@ async def test_an_external_agent_goes_from_a_task_to_merged_work(project: Projec
     )
 
     async with Client(server) as client:
-        told(await client.call_tool("authenticate", {}))
-        assert told(await client.call_tool("get_next_action", {}))["action"] == "get_task"
-        tree = Path(told(await client.call_tool("get_my_task", {}))["path"])
-        assert told(await client.call_tool("get_next_action", {}))["action"] == "create_subtasks"
+        report(await client.call_tool("authenticate", {}))
+        assert report(await client.call_tool("get_next_action", {}))["action"] == "get_task"
+        tree = Path(report(await client.call_tool("get_my_task", {}))["path"])
+        assert report(await client.call_tool("get_next_action", {}))["action"] == "create_subtasks"
         atomic = {"task_id": 1, "status": "in_progress", "reason": "atomic"}
-        told(await client.call_tool("update_task_status", atomic))
-        assert not told(await client.call_tool("report_completed", {}))["verified"]
-        assert told(await client.call_tool("get_next_action", {}))["action"] == "rework"
+        report(await client.call_tool("update_task_status", atomic))
+        assert not report(await client.call_tool("report_completed", {}))["verified"]
+        assert report(await client.call_tool("get_next_action", {}))["action"] == "rework"
         (tree / "hello.txt").write_text("hello\n", encoding="utf-8")
         project.git("add", "-A", cwd=tree)
         project.git("-c", "user.name=me", "-c", "user.email=me@localhost", "commit", "-qm", "hello", cwd=tree)
-        assert told(await client.call_tool("report_completed", {}))["verified"]
-        assert told(await client.call_tool("get_next_action", {}))["action"] == "exit"
-        told(await client.call_tool("logout", {}))
+        assert report(await client.call_tool("report_completed", {}))["verified"]
+        assert report(await client.call_tool("get_next_action", {}))["action"] == "exit"
+        report(await client.call_tool("logout", {}))
     project.genba("work", "--until-empty", check=0)
 
     assert project.git("show", "main:hello.txt") == "hello"

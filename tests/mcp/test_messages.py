@@ -25,7 +25,7 @@ def kept(project: Project, what: str = "m.type, m.status") -> list[tuple[Any, ..
     return rows(project, f"SELECT t.number, {what} FROM messages m JOIN tasks t ON t.id = m.task_id ORDER BY m.id")
 
 
-def said(found: dict[str, Any]) -> list[tuple[str, str, str]]:
+def printed(found: dict[str, Any]) -> list[tuple[str, str, str]]:
     return [(one["sender"], one["type"], one["content"]) for one in found.get("messages", ())]
 
 
@@ -38,15 +38,15 @@ async def test_the_note_of_a_manager_reaches_its_worker_is_read_and_resolved(tea
         assert kept(project) == [(2, "instruction", "pending")]
 
         brief = await hand.begin()
-        assert said(brief) == [("lead", "instruction", NOTE)]
+        assert printed(brief) == [("lead", "instruction", NOTE)]
         assert kept(project) == [(2, "instruction", "read")]
-        assert said(await hand.call("get_messages")) == [("lead", "instruction", NOTE)]
-        assert said(await hand.call("get_messages")) == []
+        assert printed(await hand.call("get_messages")) == [("lead", "instruction", NOTE)]
+        assert printed(await hand.call("get_messages")) == []
 
         await hand.call("send_message", content="I have none.")
         await lead.call("send_message", content="Then red.", task_id=2)
-        assert said(await lead.call("get_messages")) == [("hand", "instruction", "I have none.")]
-        assert said(await hand.call("get_messages")) == [("lead", "instruction", "Then red.")]
+        assert printed(await lead.call("get_messages")) == [("hand", "instruction", "I have none.")]
+        assert printed(await hand.call("get_messages")) == [("lead", "instruction", "Then red.")]
         to = "(SELECT a.name FROM sessions s JOIN agents a ON a.id = s.agent_id WHERE s.id = m.to_session_id)"
         assert kept(project, f"m.content, m.status, {to}") == [
             (2, NOTE, "resolved", "hand"),
@@ -82,9 +82,9 @@ async def test_a_broadcast_is_received_once_by_each(team: Team, project: Project
         for member, expected in ((other, ["Stop at noon."]), (hand, ["Stop at noon.", "Only ours."])):
             if member is hand:
                 await hand.begin()
-            assert [text for _, _, text in said(await member.call("get_messages"))] == expected
-            assert said(await member.call("get_messages")) == []
-        assert said(await lead.call("get_messages")) == []
+            assert [text for _, _, text in printed(await member.call("get_messages"))] == expected
+            assert printed(await member.call("get_messages")) == []
+        assert printed(await lead.call("get_messages")) == []
         assert {row[1:] for row in kept(project)} == {("broadcast", "read")}
         assert rows(project, "SELECT count(*) FROM messages WHERE to_session_id IS NULL") == [(0,)]
 

@@ -11,9 +11,9 @@ from mcp.shared.exceptions import MCPError
 
 from genba.definitions.project.work_sections import FleetSettings, WorkflowSettings
 from genba.domain.errors import GitError
-from tests.mcp.door import MODERN, MODES, Door, error, open_house, request, routed, told
+from tests.mcp.door import MODERN, MODES, Door, error, open_house, report, request, routed
 
-NOBODY = "gbs_0123456789abcdef_" + "x" * 43
+ABSENT = "gbs_0123456789abcdef_" + "x" * 43
 WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("create_task", {}, "title: Field required"),
     ("create_task", {"title": ""}, "title: String should have at least 1 character"),
@@ -61,7 +61,7 @@ async def test_a_list_that_was_written_as_text_is_read(door: Door, mode: str) ->
 
     async with door.client(mode, Authorization=f"Bearer {caller.token}") as client:
         plan = json.dumps([{"title": "Cut it", "local_id": "cut"}, {"title": "Glue it", "depends_on": ["cut"]}])
-        told(await client.call_tool("create_tasks_batch", {"tasks": plan}))
+        report(await client.call_tool("create_tasks_batch", {"tasks": plan}))
 
     assert door.context.children(task) == ["Cut it: open", "Glue it: open"]
 
@@ -110,7 +110,7 @@ async def test_a_refused_caller_does_not_learn_the_reason(door: Door) -> None:
     async with door.client() as client:
         for arguments in tried:
             found.append(error(await client.call_tool("authenticate", arguments)))
-        for token in (NOBODY, "", "gbs_", "nonsense", secret):
+        for token in (ABSENT, "", "gbs_", "nonsense", secret):
             refusal = await client.call_tool("get_next_action", {"session_token": token})
             found.append(error(refusal))
 
@@ -124,7 +124,7 @@ async def test_a_one_time_secret_is_good_once(door: Door) -> None:
     secret = await door.credential(door.context.task())
 
     async with door.client(Authorization=f"Bearer {secret}") as client:
-        told(await client.call_tool("authenticate", {}))
+        report(await client.call_tool("authenticate", {}))
         again = error(await client.call_tool("authenticate", {}))
 
     assert (again["code"], again["action"]) == ("not_authenticated", "exit")
@@ -183,7 +183,7 @@ async def test_no_secret_is_ever_logged(door: Door, caplog: pytest.LogCaptureFix
     secret = await door.credential(door.context.task())
 
     async with door.client(Authorization=f"Bearer {secret}") as client:
-        token = told(await client.call_tool("authenticate", {}))["session_token"]
+        token = report(await client.call_tool("authenticate", {}))["session_token"]
         await client.call_tool("get_next_action", {"session_token": token})
         await client.call_tool("authenticate", {"agent_id": agent, "passkey": passkey})
         await client.call_tool("authenticate", {"agent_id": agent, "passkey": passkey, "colour": passkey})

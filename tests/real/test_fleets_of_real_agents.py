@@ -65,7 +65,7 @@ def test_a_real_agent_goes_on_while_its_worker_is_dead_and_is_found_again(projec
         working = yard.start()
         trees = project.root / ".worktrees"
         until(lambda: any(trees.glob("*")) and "step" not in yard.log(), PATIENCE)
-        until(lambda: any(event["event"] == "tool_used" for event in _told(yard)), PATIENCE)
+        until(lambda: any(event["event"] == "tool_used" for event in _report(yard)), PATIENCE)
 
         yard.kill(working, signal.SIGKILL)
         (next(trees.glob("*")) / "go").touch()
@@ -80,7 +80,7 @@ def test_a_real_agent_goes_on_while_its_worker_is_dead_and_is_found_again(projec
         assert not yard.left_running()
 
 
-def _told(yard: Yard) -> list[dict[str, object]]:
+def _report(yard: Yard) -> list[dict[str, object]]:
     with yard.board() as board:
         sessions = board.sessions(1)
     return yard.project.events(sessions[0].run) if sessions and sessions[0].branch else []

@@ -15,7 +15,7 @@ from genba.connections.telemetry.ids import first_span_of, trace_of
 from genba.connections.telemetry.runs import RunTelemetry
 from genba.connections.telemetry.sending import Telemetry
 from genba.connections.telemetry.words import provider_of
-from genba.domain import events as told
+from genba.domain import events as report
 from genba.domain.fleet.progress import FleetEvent, FleetEventKind, FleetView, QueueEntryView, WorkerView
 from genba.domain.fleet.records import EntryStatus
 from genba.domain.sessions.evidence import CheckResult, CheckStatus
@@ -70,13 +70,13 @@ def workspace() -> Workspace:
     return Workspace(run=RUN, path="/w", git_dir="/g", branch="genba/4", base_branch="main", base="c0", isolated=False)
 
 
-def started() -> told.RunStarted:
-    return told.RunStarted(
+def started() -> report.RunStarted:
+    return report.RunStarted(
         adapter="claude-code", model="sonnet", definition="d1", workspace=workspace(), title=SECRETS[3], sandbox="none"
     )
 
 
-def journal(*events: told.Event, begins: int = 0) -> list[told.Event]:
+def journal(*events: report.Event, begins: int = 0) -> list[report.Event]:
     """The events, one second after the other, as a journal stamps them."""
     from msgspec.structs import replace
 
@@ -86,16 +86,16 @@ def journal(*events: told.Event, begins: int = 0) -> list[told.Event]:
     ]
 
 
-def a_part() -> list[told.Event]:
+def a_part() -> list[report.Event]:
     passed = CheckResult(name="tests_pass", status=CheckStatus.PASSED, seconds=0.5)
     usage = Usage(5200, 350, 0.02)
     return journal(
         started(),
-        told.IterationStarted(step="work", iteration=1, model="sonnet", prompt_from="p", prompt=SECRETS[0]),
-        told.ToolUsed(tool="Edit", target=SECRETS[2]),
-        told.ReplyReceived(text=SECRETS[1], usage=usage),
-        told.CheckFinished(result=passed),
-        told.IterationFinished(
+        report.IterationStarted(step="work", iteration=1, model="sonnet", prompt_from="p", prompt=SECRETS[0]),
+        report.ToolUsed(tool="Edit", target=SECRETS[2]),
+        report.ReplyReceived(text=SECRETS[1], usage=usage),
+        report.CheckFinished(result=passed),
+        report.IterationFinished(
             step="work",
             iteration=1,
             intent="next",
@@ -105,15 +105,15 @@ def a_part() -> list[told.Event]:
             seconds=4,
             state={},
         ),
-        told.GoalChecked(goal="tests_pass", level="dod", result=passed),
-        told.VerificationFinished(status="done", commit="c1", seconds=2),
-        told.EffectPlanned(effect="merge"),
-        told.MergeFinished(status=MergeStatus.MERGED, commit="c2"),
-        told.RunEnded(outcome=Outcome.COMPLETED, reason=SECRETS[4], usage=usage, iterations=1, seconds=10),
+        report.GoalChecked(goal="tests_pass", level="dod", result=passed),
+        report.VerificationFinished(status="done", commit="c1", seconds=2),
+        report.EffectPlanned(effect="merge"),
+        report.MergeFinished(status=MergeStatus.MERGED, commit="c2"),
+        report.RunEnded(outcome=Outcome.COMPLETED, reason=SECRETS[4], usage=usage, iterations=1, seconds=10),
     )
 
 
-def hear(collector: Collector, events: list[told.Event], content: bool = False) -> RunTelemetry:
+def hear(collector: Collector, events: list[report.Event], content: bool = False) -> RunTelemetry:
     listener = RunTelemetry(collector.telemetry, RUN, content)
     for event in events:
         listener(event)
@@ -198,8 +198,8 @@ def test_with_content_prompts_replies_and_targets_are_sent(collector: Collector)
 def test_the_parts_of_a_session_are_one_trace_wherever_they_run(collector: Collector) -> None:
     hear(collector, a_part())
     other = Collector()
-    resumed = told.RunResumed(started=started())
-    ended = told.RunEnded(outcome=Outcome.FAILED, reason="", usage=Usage(1, 1), iterations=2, seconds=1)
+    resumed = report.RunResumed(started=started())
+    ended = report.RunEnded(outcome=Outcome.FAILED, reason="", usage=Usage(1, 1), iterations=2, seconds=1)
     hear(other, journal(resumed, ended, begins=30))
     first, second = collector.span("invoke_agent builder"), other.span("invoke_agent builder")
     other.telemetry.close()
@@ -259,10 +259,10 @@ def test_retries_and_refused_replies_are_reported_where_they_happened(collector:
     first = a_part()
     again = journal(
         *first[:2],
-        told.AskRetried(reason="busy", wait_seconds=3, attempt=1),
-        told.ReplyReceived(text="no JSON", usage=Usage(10, 1)),
-        told.ReplyRefused(reason="no JSON", attempt=1),
-        told.ReplyReceived(text="{}", usage=Usage(20, 2)),
+        report.AskRetried(reason="busy", wait_seconds=3, attempt=1),
+        report.ReplyReceived(text="no JSON", usage=Usage(10, 1)),
+        report.ReplyRefused(reason="no JSON", attempt=1),
+        report.ReplyReceived(text="{}", usage=Usage(20, 2)),
         first[-1],
     )
     hear(collector, again)
@@ -274,7 +274,7 @@ def test_retries_and_refused_replies_are_reported_where_they_happened(collector:
 
 def test_what_goes_wrong_here_hurts_no_run(collector: Collector) -> None:
     listener = RunTelemetry(collector.telemetry, RUN)
-    listener(told.RunEnded(outcome=Outcome.FAILED, reason="", usage=Usage(), iterations=0, seconds=0, time="no time"))
+    listener(report.RunEnded(outcome=Outcome.FAILED, reason="", usage=Usage(), iterations=0, seconds=0, time="no time"))
     assert listener.broken == "ValueError"
     listener(a_part()[0])
     assert collector.spans == []

@@ -15,21 +15,22 @@ from tests.web.serving import OPERATOR, PATIENCE, PERSON, Dashboard
 ROOT = Path(__file__).parents[2]
 
 
-def told(answer: httpx.Response) -> dict[str, object]:
+def report(answer: httpx.Response) -> dict[str, object]:
     assert answer.status_code == 200, answer.text
     return dict(answer.json())
 
 
 def test_a_task_is_added_shown_and_moved(served: Dashboard) -> None:
     with served.client() as client:
-        added = told(client.post("/api/tasks", json={"title": "Make tea", "priority": "high", "labels": ["kitchen"]}))
+        added = report(client.post("/api/tasks", json={"title": "Make tea", "priority": "high", "labels": ["kitchen"]}))
         assert (added["number"], added["status"], added["priority"]) == (1, "open", "high")
-        shown = told(client.get("/api/tasks/1"))
+        shown = report(client.get("/api/tasks/1"))
         assert shown["task"] == added
         assert (
-            told(client.post("/api/tasks/1/comments", json={"text": "with milk"}))["sentence"] == "#1 has your comment"
+            report(client.post("/api/tasks/1/comments", json={"text": "with milk"}))["sentence"]
+            == "#1 has your comment"
         )
-        assert told(client.post("/api/tasks/1/status", json={"to": "cancelled"}))["sentence"] == "#1 is cancelled"
+        assert report(client.post("/api/tasks/1/status", json={"to": "cancelled"}))["sentence"] == "#1 is cancelled"
         assert client.get("/api/tasks").json() == []
         assert [each["number"] for each in client.get("/api/tasks?status=cancelled").json()] == [1]
 
@@ -62,7 +63,7 @@ def test_a_question_is_answered_once(served: Dashboard) -> None:
     served.board.escalate(Escalation(task=1, kind=EscalationKind.QUESTION, question="MIT or Apache?"), None)
     with served.client() as client:
         assert [each["question"] for each in client.get("/api/escalations").json()] == ["MIT or Apache?"]
-        assert told(client.post("/api/tasks/1/answer", json={"text": "MIT"}))["sentence"] == "#1 is answered"
+        assert report(client.post("/api/tasks/1/answer", json={"text": "MIT"}))["sentence"] == "#1 is answered"
         again = client.post("/api/tasks/1/answer", json={"text": "Apache"})
     assert again.status_code == 409
     assert again.json()["error"]["unchanged"] == "nothing was changed."

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from genba.domain import events as told
+from genba.domain import events as report
 from genba.domain.fleet.records import EntryStatus
 from genba.domain.tasks.task import Blocker, BlockerKind, StatusChange, TaskDraft, TaskStatus
 from genba.entrypoints import web
@@ -44,8 +44,8 @@ def hostile(served: Dashboard) -> None:
     board.change_status(
         4, StatusChange(to=TaskStatus.BLOCKED, actor=FLEET, blocker=Blocker(BlockerKind.NEEDS_INPUT, text))
     )
-    output = told.AgentOutput(time=AT, stream="stdout", text=text)
-    endless = told.AgentOutput(time=AT, stream="stdout", text="x" * 100_000)
+    output = report.AgentOutput(time=AT, stream="stdout", text=text)
+    endless = report.AgentOutput(time=AT, stream="stdout", text="x" * 100_000)
     journal(served, [begun(), *turn(1, text, text), output, endless])
 
 

@@ -56,12 +56,12 @@ def listening(client: httpx.Client, number: int) -> Iterator[list[Iterator[str]]
         many = stack.enter_context(httpx.Client(base_url=client.base_url, headers=_HEADERS, timeout=60, limits=limits))
         for _ in range(number):
             lines = stack.enter_context(many.stream("GET", "/live")).iter_lines()
-            heard(lines)
+            received(lines)
             streams.append(lines)
         yield streams
 
 
-def heard(lines: Iterator[str]) -> None:
+def received(lines: Iterator[str]) -> None:
     assert next(line for line in lines if line.startswith("event:")) == "event: changed"
 
 
@@ -82,7 +82,7 @@ def test_two_hundred_listen_at_once_and_all_are_updated(served: Dashboard) -> No
         assert served.hub.listeners == 200
         served.board.board.add(TaskDraft(title="Make tea"), PERSON)
         for lines in streams:
-            heard(lines)
+            received(lines)
         assert client.get("/board").status_code == 200
     until(lambda: served.hub.listeners == 0)
 
@@ -135,7 +135,7 @@ def test_it_looks_at_postgresql_and_tells_of_what_others_write_there(
     project.environment["GENBA_DATABASE_URL"] = postgres.furnished()
     with serve(project) as (_, client), listening(client, 1) as (lines,):
         project.genba("task", "add", "Make tea", check=0)
-        heard(lines)
+        received(lines)
         for path in ("/", "/board", "/tasks/1", "/approvals", "/workers", "/queue", "/graph", "/agents", "/cost"):
             answer = client.get(path)
             assert answer.status_code == 200, (path, answer.text)

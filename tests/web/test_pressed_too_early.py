@@ -15,7 +15,7 @@ def begun(looker: Looker, path: str) -> Page:
     return looker.page
 
 
-def said(page: Page) -> None:
+def printed(page: Page) -> None:
     page.get_by_label("Comment; agents read it with the task").fill("Is there tea?")
     page.get_by_role("button", name="Comment", exact=True).click()
 
@@ -26,7 +26,7 @@ def test_a_form_waits_for_the_scripts_and_the_page_stays(project: Project, chrom
         held: list[Route] = []
         looker.page.route("**/htmx-2*.js", lambda route: held.append(route))  # noqa: PLW0108 (no built-in is taken)
         page = begun(looker, "/tasks/1")
-        said(page)
+        printed(page)
         assert not served.board.board.comments(1)
         held[0].continue_()
         expect(page.locator("#live").get_by_text("Is there tea?")).to_be_visible()
@@ -39,7 +39,7 @@ def test_a_form_whose_scripts_never_come_is_sent_by_the_browser(project: Project
     with dashboard(project) as served, Looker.opened(chromium, served, may_complain=True) as looker:
         looker.page.route("**/htmx-2*.js", lambda route: route.abort())
         page = begun(looker, "/tasks/1")
-        said(page)
+        printed(page)
         expect(page.get_by_role("heading", name="Done")).to_be_visible()
         page.get_by_role("link", name="Go on").click()
         expect(page.get_by_text("Is there tea?")).to_be_visible()

@@ -8,7 +8,7 @@ import pytest
 
 from genba.connections.journal.overview import JournalOverview
 from genba.connections.journal.paging import last_lines, line_at, lines_after
-from genba.domain import events as told
+from genba.domain import events as report
 from genba.domain.sessions.outcomes import Outcome
 from genba.domain.sessions.replies import Usage
 from genba.domain.tasks.task import TaskDraft
@@ -25,7 +25,9 @@ def page(served: Dashboard, path: str = f"/sessions/{RUN}") -> str:
 
 
 def test_a_run_without_a_task_shows_its_iterations_and_what_they_used(served: Dashboard) -> None:
-    end = told.RunEnded(time=AT, outcome=Outcome.COMPLETED, reason="it holds", usage=Usage(), iterations=2, seconds=9.0)
+    end = report.RunEnded(
+        time=AT, outcome=Outcome.COMPLETED, reason="it holds", usage=Usage(), iterations=2, seconds=9.0
+    )
     journal(served, [begun(), *turn(1), *turn(2), end])
     shown = page(served)
 
@@ -94,7 +96,7 @@ def test_a_session_of_a_fleet_is_stopped_by_what_is_written_down(served: Dashboa
 
 
 def test_the_log_is_read_from_its_end_and_every_line_is_reached_once(served: Dashboard) -> None:
-    lines = [told.AgentOutput(time=AT, stream="stdout", text=f"line {each}") for each in range(1300)]
+    lines = [report.AgentOutput(time=AT, stream="stdout", text=f"line {each}") for each in range(1300)]
     path = journal(served, [begun(), *lines])
     shown = page(served)
     found = [re.findall(r">line (\d+)<", shown)]
@@ -109,7 +111,7 @@ def test_the_log_is_read_from_its_end_and_every_line_is_reached_once(served: Das
         end = path.stat().st_size
         assert client.get(f"/sessions/{RUN}/log?after={end}").status_code == 204
         with path.open("ab") as file:
-            file.write(msgspec.json.encode(told.Notice(time=AT, message=HOSTILE)) + b'\nnot json\n{"event":"torn')
+            file.write(msgspec.json.encode(report.Notice(time=AT, message=HOSTILE)) + b'\nnot json\n{"event":"torn')
         more = client.get(f"/sessions/{RUN}/log?after={end}")
         assert "&lt;script&gt;" in more.text
         assert more.headers["genba-log-end"] == str(path.stat().st_size - len('{"event":"torn'))
@@ -119,7 +121,7 @@ def test_a_log_of_a_hundred_thousand_lines_is_a_page_like_any_other(served: Dash
     journal(served, [begun(), *turn(1)])
     small = page(served)
     text = "x" * 100
-    lines = (told.AgentOutput(time=AT, stream="stdout", text=f"{each} {text}") for each in range(100_000))
+    lines = (report.AgentOutput(time=AT, stream="stdout", text=f"{each} {text}") for each in range(100_000))
     path = journal(served, [begun(), *turn(1), *lines])
 
     shown = page(served)

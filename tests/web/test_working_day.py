@@ -2,7 +2,7 @@
 
 from playwright.sync_api import Browser, Dialog, expect
 
-from genba.domain import events as told
+from genba.domain import events as report
 from genba.domain.fleet.records import Escalation, EscalationKind
 from genba.domain.tasks.task import TaskDraft, TaskStatus
 from tests.blackboard.fleets import begin, to_review
@@ -120,7 +120,7 @@ def test_hostile_text_runs_no_script_on_these_pages(served: Dashboard, looker: L
     served.board.board.add(TaskDraft(title=HOSTILE, body=HOSTILE), PERSON)
     served.board.board.comment(1, HOSTILE, PERSON)
     run = asked(served, 1, HOSTILE)
-    journal(served, [begun(), *turn(1, HOSTILE, HOSTILE), told.AgentOutput(time=AT, stream="stdout", text=HOSTILE)])
+    journal(served, [begun(), *turn(1, HOSTILE, HOSTILE), report.AgentOutput(time=AT, stream="stdout", text=HOSTILE)])
     dialogs: list[str] = []
 
     def heard(dialog: Dialog) -> None:

@@ -28,7 +28,7 @@ async def entry_refusal(context: House, **shown: str) -> WorkflowError:
     return await context.refused(context.service.authenticate(Caller(token=token), **shown))
 
 
-def said(refusal: WorkflowError) -> tuple[str, str, str, str]:
+def printed(refusal: WorkflowError) -> tuple[str, str, str, str]:
     return (str(refusal.code), refusal.message, refusal.hint, refusal.action)
 
 
@@ -111,7 +111,7 @@ async def test_every_refusal_is_the_same(context: House) -> None:
         await refusal_of(context, Caller(token=used)),
         await refusal_of(context, Caller(token="\0" * 10_000)),
     ]
-    assert {said(refusal) for refusal in refusals} == {said(refusals[0])}
+    assert {printed(refusal) for refusal in refusals} == {printed(refusals[0])}
     assert refusals[0].action == "exit"
 
 
@@ -213,7 +213,7 @@ async def test_failures_under_other_names_block_no_agent(context: House) -> None
     await context.service.authenticate(Caller(token=secret))
 
     assert absent.code is ErrorCode.LIMIT
-    assert said(wrong) == said(absent)
+    assert printed(wrong) == printed(absent)
     assert await context.told(Caller(token=token)) == "get_task"
 
 

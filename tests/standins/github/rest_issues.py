@@ -283,7 +283,7 @@ def _parent(ask: Ask) -> Answer:
 # what happened
 
 
-def _told(ask: Ask, issue: Issue) -> list[tuple[str, int, dict[str, Any]]]:
+def _report(ask: Ask, issue: Issue) -> list[tuple[str, int, dict[str, Any]]]:
     rows = [(event.created_at, event.id, shapes.event(ask.hub, issue, event)) for event in issue.events]
     for output in issue.comments:
         shape = shapes.comment(ask.hub, output) | {"event": "commented", "actor": shapes.user(ask.hub, output.author)}
@@ -298,7 +298,7 @@ def _told(ask: Ask, issue: Issue) -> list[tuple[str, int, dict[str, Any]]]:
 
 @route("GET", _ONE + "/timeline")
 def _timeline(ask: Ask) -> Answer:
-    rows = [row for row in _told(ask, ask.issue) if row[2]["event"] != "committed"]
+    rows = [row for row in _report(ask, ask.issue) if row[2]["event"] != "committed"]
     return ask.paged(rows, lambda row: row[2])
 
 
