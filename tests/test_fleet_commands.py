@@ -173,7 +173,7 @@ def test_a_question_is_not_shown_to_a_terminal_as_it_is(project: Project) -> Non
 
 
 def test_attempts_that_came_to_nothing_are_approved_for_one_more(project: Project) -> None:
-    project.issue(1, "Mend the till")
+    project.issue(1, "Move the till")
     with fleet(project) as board:
         tried = Escalation(task=1, kind=EscalationKind.ATTEMPTS, question="3 attempts failed. Again?")
         board.escalate(tried, Blocker(BlockerKind.FAILED, "3 attempts failed"))
@@ -187,7 +187,7 @@ def test_attempts_that_came_to_nothing_are_approved_for_one_more(project: Projec
 
 
 def test_attempts_that_are_rejected_stay_blocked_and_the_way_on_is_named(project: Project) -> None:
-    project.issue(1, "Mend the till")
+    project.issue(1, "Move the till")
     with fleet(project) as board:
         tried = Escalation(task=1, kind=EscalationKind.ATTEMPTS, question="3 attempts failed. Again?")
         board.escalate(tried, Blocker(BlockerKind.FAILED, "3 attempts failed"))
@@ -230,7 +230,7 @@ def test_a_plan_is_rejected_with_a_reason(project: Project) -> None:
 
 
 def test_only_the_commit_that_was_asked_about_is_approved(project: Project) -> None:
-    project.issue(1, "Mend the till")
+    project.issue(1, "Move the till")
     with fleet(project) as board:
         tried = Escalation(task=1, kind=EscalationKind.CONFLICT, question="Once more?", commit=COMMIT)
         board.escalate(tried, Blocker(BlockerKind.CONFLICT, "a conflict"))
@@ -240,7 +240,7 @@ def test_only_the_commit_that_was_asked_about_is_approved(project: Project) -> N
 
 
 def asked_to_review(project: Project) -> None:
-    project.issue(1, "Mend the till", requires_review=True)
+    project.issue(1, "Move the till", requires_review=True)
     reviewed(project)
     with fleet(project) as board:
         board.escalate(Escalation(task=1, kind=EscalationKind.REVIEW, question="Approve it?", commit=COMMIT))
@@ -269,7 +269,7 @@ def test_a_commit_that_is_rejected_is_not_approved(project: Project) -> None:
 
 
 def test_a_commit_in_review_is_approved_before_anybody_asks(project: Project) -> None:
-    project.issue(1, "Mend the till", requires_review=True)
+    project.issue(1, "Move the till", requires_review=True)
     reviewed(project)
 
     assert "is not what was verified" in refused(project, "approve", "1", "81d0e17")
@@ -279,7 +279,7 @@ def test_a_commit_in_review_is_approved_before_anybody_asks(project: Project) ->
 
 
 def test_nothing_is_decided_without_a_question(project: Project) -> None:
-    project.issue(1, "Mend the till")
+    project.issue(1, "Move the till")
 
     assert "there is nothing to approve" in refused(project, "approve", "1")
     assert "waits for a decision" in refused(project, "reject", "1", "--reason", "no")
@@ -339,7 +339,7 @@ def controls(project: Project) -> tuple[bool, bool, list[int]]:
 
 
 def test_a_project_is_paused_and_goes_on(project: Project) -> None:
-    project.issue(1, "Mend the till")
+    project.issue(1, "Move the till")
 
     done = project.genba("pause", check=0)
     assert "what runs now goes on" in done.out
@@ -352,7 +352,7 @@ def test_a_project_is_paused_and_goes_on(project: Project) -> None:
 
 
 def test_one_task_is_paused_and_goes_on(project: Project) -> None:
-    project.issue(1, "Mend the till")
+    project.issue(1, "Move the till")
     project.issue(2, "Open a shop")
 
     assert "hint: genba resume 2" in project.genba("pause", "2", check=0).err
@@ -362,7 +362,7 @@ def test_one_task_is_paused_and_goes_on(project: Project) -> None:
 
 
 def test_stop_tells_everybody_and_work_is_refused_until_it_is_taken_back(project: Project) -> None:
-    project.issue(1, "Mend the till")
+    project.issue(1, "Move the till")
 
     assert "branches and commits stay" in project.genba("stop", check=0).out
     assert controls(project) == (False, True, [])
@@ -372,7 +372,7 @@ def test_stop_tells_everybody_and_work_is_refused_until_it_is_taken_back(project
 
 
 def test_a_task_that_is_stopped_waits_for_a_person(project: Project) -> None:
-    project.issue(1, "Mend the till")
+    project.issue(1, "Move the till")
     started(project)
 
     project.genba("stop", "1", "--reason", "a wrong idea", check=0)
@@ -413,10 +413,10 @@ def test_an_empty_project_has_an_empty_queue_and_no_sessions(project: Project) -
 
 
 def test_the_queue_tells_what_is_stuck_and_why(project: Project) -> None:
-    project.issue(1, "Mend the till")
+    project.issue(1, "Move the till")
     reviewed(project)
     with fleet(project) as board:
-        entry = MergeEntry(task=1, run="writer-1-1-work", branch="genba/1-mend", commit=COMMIT, target="main")
+        entry = MergeEntry(task=1, run="writer-1-1-work", branch="genba/1-move", commit=COMMIT, target="main")
         made = board.enqueue_merge(entry)
         board.take([made.id])
         board.settle(made.id, EntryStatus.STUCK, detail="your checkout of main has changes")
@@ -424,7 +424,7 @@ def test_the_queue_tells_what_is_stuck_and_why(project: Project) -> None:
     done = project.genba("queue", check=0)
 
     assert "queue of main · 1 open" in done.out
-    assert "■ stuck  #1 Mend the till" in done.out
+    assert "■ stuck  #1 Move the till" in done.out
     assert "your checkout of main has changes" in done.out
     assert "tried again by itself" in done.err
     assert project.genba("queue", "--target", "main", "--json", check=0).json[0]["status"] == "stuck"
@@ -433,7 +433,7 @@ def test_the_queue_tells_what_is_stuck_and_why(project: Project) -> None:
 
 def test_sessions_tell_who_tried_what_and_what_they_wait_for(project: Project) -> None:
     project.issue(1, "Choose a region")
-    project.issue(2, "Mend the till")
+    project.issue(2, "Move the till")
     asked(project)
     started(project, 2, "worker-2-1-abcdef")
 
@@ -442,7 +442,7 @@ def test_sessions_tell_who_tried_what_and_what_they_wait_for(project: Project) -
 
     assert "◌ waiting  #1 Choose a region" in everything
     assert "waits for an answer" in everything
-    assert "◐ running  #2 Mend the till" in everything
+    assert "◐ running  #2 Move the till" in everything
     assert "#2" not in one
     assert project.genba("sessions", "2", "--json", check=0).json[0]["run"] == "worker-2-1-abcdef"
     refused(project, "sessions", "9", code=4)
@@ -450,19 +450,19 @@ def test_sessions_tell_who_tried_what_and_what_they_wait_for(project: Project) -
 
 @pytest.mark.parametrize("leaves", [True, False], ids=["it left", "it was killed"])
 def test_a_session_whose_executor_has_gone_is_suspended(project: Project, leaves: bool) -> None:
-    project.issue(1, "Mend the till")
+    project.issue(1, "Move the till")
     started(project)
     with fleet(project) as board:
         board.register(Executor(id="laptop", host="laptop", process=os.getpid(), workers=2))
     with at_work(project):
-        assert "◐ running  #1 Mend the till" in project.genba("sessions", check=0).out
+        assert "◐ running  #1 Move the till" in project.genba("sessions", check=0).out
     if leaves:
         with fleet(project) as board:
             board.leave("laptop", "suspended")
 
     result = project.genba("sessions", check=0)
 
-    assert "■ suspended  #1 Mend the till" in result.out
+    assert "■ suspended  #1 Move the till" in result.out
     assert "laptop has ended" in result.out
     assert "hint: genba work   continues stopped sessions" in result.err
     assert project.genba("sessions", "1", "--json", check=0).json[0]["status"] == "suspended"
@@ -470,7 +470,7 @@ def test_a_session_whose_executor_has_gone_is_suspended(project: Project, leaves
 
 def test_all_sessions_are_listed_with_those_that_have_ended(project: Project) -> None:
     project.issue(1, "Choose a region")
-    project.issue(2, "Mend the till")
+    project.issue(2, "Move the till")
     started(project)
     started(project, 2, "worker-2-1-abcdef")
     with fleet(project) as board:
@@ -480,11 +480,11 @@ def test_all_sessions_are_listed_with_those_that_have_ended(project: Project) ->
     assert "#2" not in project.genba("sessions", check=0).out
     result = project.genba("sessions", "--all", check=0).out
     assert "◐ running  #1 Choose a region" in result
-    assert "✗ failed   #2 Mend the till" in result
+    assert "✗ failed   #2 Move the till" in result
 
 
 def test_where_all_sessions_have_ended_their_place_is_reported(project: Project) -> None:
-    project.issue(1, "Mend the till")
+    project.issue(1, "Move the till")
     started(project)
     with fleet(project) as board:
         board.end_part(SegmentEnd(run=RUN, part=1, outcome="failed", reason="it gave up"))
@@ -496,7 +496,7 @@ def test_where_all_sessions_have_ended_their_place_is_reported(project: Project)
 
 
 def test_a_run_that_was_lost_before_it_wrote_anything_is_reported(project: Project) -> None:
-    project.issue(1, "Mend the till")
+    project.issue(1, "Move the till")
     started(project)
     assert f"{RUN} has written no journal: it is running" in refused(project, "logs", RUN, code=4)
     with fleet(project) as board:

@@ -112,7 +112,7 @@ NEEDS = (
     ),
     DecisionView(
         task=20,
-        title="Mend the till",
+        title="Move the till",
         kind=EscalationKind.ATTEMPTS,
         question="3 attempts of 2 agents came to nothing. Shall it be tried again?",
         command=command_for(EscalationKind.ATTEMPTS, 20),
@@ -221,7 +221,7 @@ shop · 3 of 4 workers busy · laptop                        12:41 m · 182.0k t
 
  needs you
  ? #18 Choose a region           "Which region?"   genba answer 18 "…"
- ? #20 Mend the till             attempts: 3 attempts of 2 agents came to nothing. Shall it be trie…
+ ? #20 Move the till             attempts: 3 attempts of 2 agents came to nothing. Shall it be trie…
       genba decisions show 20
 
  4 merged · 4 done · 0 failed · 3 ready · 9 open · ctrl-c suspends it
@@ -249,7 +249,7 @@ shop · 3 of 4 workers busy · laptop    12:41 m · 182.0k tokens · $4.10 of $1
 
  needs you
  ? #18 Choose a region           "Which region?"   genba answer 18 "…"
- ? #20 Mend the till             attempts: 3 attempts of 2 agents came to nothi…
+ ? #20 Move the till             attempts: 3 attempts of 2 agents came to nothi…
       genba decisions show 20
 
  4 merged · 4 done · 0 failed · 3 ready · 9 open · ctrl-c suspends it
@@ -338,7 +338,7 @@ def test_no_command_is_cut_in_the_story_in_the_end() -> None:
         ),
         sessions=4,
         sessions_failed=3,
-        waits=(WaitView(task=3, title="mend the till", why=f"{why}  genba resume 3"),),
+        waits=(WaitView(task=3, title="move the till", why=f"{why}  genba resume 3"),),
         seconds=3,
     )
     assert report([*summary_lines(summary)]) == snapshot("""\
@@ -350,7 +350,7 @@ def test_no_command_is_cut_in_the_story_in_the_end() -> None:
       nobody gave it: the last one of them said that it could not go on without the key of the other
       account, which nobody gave it: the last one of them said that it could not go on without the…
 
- ◌ #3 mend the till  the last one of them said that it could not go on without the key of the other…
+ ◌ #3 move the till  the last one of them said that it could not go on without the key of the other…
       genba resume 3
  4 sessions, 3 of them in vain · 0 merged · 0 done · 3.0 s
 """)
@@ -456,7 +456,7 @@ ESCALATIONS = (
         created_at="2026-01-05T14:29:40.000000Z",
     ),
 )
-TITLES = {18: "Choose a region", 20: "Mend the till", 21: "Print receipts"}
+TITLES = {18: "Choose a region", 20: "Move the till", 21: "Print receipts"}
 SESSIONS = (
     FleetSession(
         run="iterator-20-1-aaaaaa",
@@ -466,7 +466,7 @@ SESSIONS = (
         status="ended",
         outcome="failed",
         reason="the same failure twice",
-        branch="genba/20-mend-the-till",
+        branch="genba/20-move-the-till",
         cost_usd=0.4,
         tokens=12000,
         started_at="2026-01-05T12:00:00.000000Z",
@@ -479,7 +479,7 @@ SESSIONS = (
         attempt=2,
         status="waiting",
         waits_for=WaitsFor.MERGE,
-        branch="genba/20-mend-the-till",
+        branch="genba/20-move-the-till",
         verified="3f9c2ab0d1e2f3",
         cost_usd=1.1,
         tokens=30000,
@@ -503,23 +503,23 @@ def test_what_waits_for_a_person() -> None:
     assert report(list(escalation_lines(ESCALATIONS, TITLES, NOW))) == snapshot("""\
     task                 kind      since     question
  ?  #18 Choose a region  question  2 h ago   Which region?   genba answer 18 "…"
- ?  #20 Mend the till    conflict  1 d ago   The work conflicts with main in app.py, after 3 rounds…
+ ?  #20 Move the till    conflict  1 d ago   The work conflicts with main in app.py, after 3 rounds…
    genba decisions show 20
  ✓  #21 Print receipts   attempts  just now  approved by ann: the key is there now · Shall it be tr…
 """)
 
 
 def test_everything_that_is_needed_to_decide() -> None:
-    task = Task(id=1, number=20, title="Mend the till", status=TaskStatus.REVIEW, type="bug")
+    task = Task(id=1, number=20, title="Move the till", status=TaskStatus.REVIEW, type="bug")
     page = escalation_page(ESCALATIONS[1], task, SESSIONS[:2], None, None, NOW)
     assert report(list(page)) == snapshot("""\
-? #20 Mend the till
+? #20 Move the till
    conflict · open · since 2026-01-04 12:00, 1 d ago
 
    The work conflicts with main in app.py, after 3 rounds. Shall its author try once more?
 
    task         review · bug · medium priority   genba task show 20
-   branch       genba/20-mend-the-till at 3f9c2ab   git show 3f9c2ab0d1e2
+   branch       genba/20-move-the-till at 3f9c2ab   git show 3f9c2ab0d1e2
    tried        1. iterator: failed: the same failure twice   genba logs iterator-20-1-aaaaaa
                 2. builder: waits for the merge queue   genba logs builder-20-2-bbbbbb
    cost         $1.50 · 42.0k tokens
@@ -639,8 +639,8 @@ queue of genba/4-shop · 0 open
 def test_sessions() -> None:
     assert report(list(session_lines(SESSIONS, TITLES, NOW, 120))) == snapshot("""\
             task                 try  agent     for               cost   what
- ✗ failed   #20 Mend the till    1    iterator  work  5:10 m      $0.40  the same failure twice
- ◌ waiting  #20 Mend the till    2    builder   work  1 h ago     $1.10  waits for the merge queue
+ ✗ failed   #20 Move the till    1    iterator  work  5:10 m      $0.40  the same failure twice
+ ◌ waiting  #20 Move the till    2    builder   work  1 h ago     $1.10  waits for the merge queue
  ◐ running  #18 Choose a region  1    iterator  work  10 min ago         iterating implement 3 on laptop
 """)
 

@@ -35,11 +35,11 @@ def freeze() -> Iterator[Freeze]:
 
 
 def test_a_blackboard_that_cannot_be_written_is_read_all_the_same(project: Project, freeze: Freeze) -> None:
-    project.genba("task", "add", "Mend the till", check=0)
+    project.genba("task", "add", "Move the till", check=0)
     freeze(project.root / ".genba")
 
-    assert "Mend the till" in project.genba("task", "list", check=0).out
-    assert "Mend the till" in project.genba("task", "show", "1", check=0).out
+    assert "Move the till" in project.genba("task", "list", check=0).out
+    assert "Move the till" in project.genba("task", "show", "1", check=0).out
     for word in ("sessions", "queue", "decisions"):
         project.genba(word, check=0)
     for words in (("task", "add", "Another"), ("pause",)):
@@ -63,7 +63,7 @@ def test_what_cannot_be_written_down_is_not_run(project: Project, freeze: Freeze
     project.agent("worker", parameters={"issue": {"type": "number"}})
     project.write(".genba/config.yaml", "work: {agent: worker}\n")
     project.commit("Set up")
-    project.genba("task", "add", "Mend the till", check=0)
+    project.genba("task", "add", "Move the till", check=0)
     own = project.root / ".git" / "genba"
     own.mkdir(exist_ok=True)
     freeze(own)
@@ -72,4 +72,4 @@ def test_what_cannot_be_written_down_is_not_run(project: Project, freeze: Freeze
         refused = project.genba(*words, check=5)
         assert ".git/genba cannot be written, and what runs is written down there" in refused.err
         assert "hint: see who may write it: ls -ld " in refused.err
-    assert "Mend the till" in project.genba("task", "list", check=0).out
+    assert "Move the till" in project.genba("task", "list", check=0).out

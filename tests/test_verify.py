@@ -229,7 +229,7 @@ def test_rejected_work_goes_back_with_the_evidence_and_is_fixed(project: Project
     lie = {"do": [{"write": {"path": "code_.py", "text": "def twice(x):\n    return 0\n"}}, {"commit": "Done"}],
            "reply": {"status": "completed", "summary": "All tests pass."}}  # fmt: skip
     fix = {"expect": ["`verification` does not hold: rejected: goals_not_met (tests_pass)", "AssertionError: 0 != 4"],
-            "do": [{"write": {"path": "code_.py", "text": CODE + "\n\nTHRICE = 3\n"}}, {"commit": "Mend"}],
+            "do": [{"write": {"path": "code_.py", "text": CODE + "\n\nTHRICE = 3\n"}}, {"commit": "Move"}],
             "reply": {"status": "completed"}}  # fmt: skip
     project.agent(
         parameters=ISSUE, integrations=CLOSES, completion={"type": "externalState"}, script={"turns": [lie, fix]}

@@ -27,7 +27,7 @@ def _write(path: str, text: str) -> dict[str, Any]:
 def test_a_conflict_that_was_resolved_badly_is_not_merged(project: Project) -> None:
     project.write("shared.txt", "in the beginning\n")
     first = [_write("shared.txt", "agent\n"), {"commit": "Change"}, {"run": MOVE_MAIN.format("echo user > shared.txt")}]
-    fix = [_write("shared.txt", "both\n"), {"commit": "Mend"}]
+    fix = [_write("shared.txt", "both\n"), {"commit": "Move"}]
     project.agent(
         completion={"type": "keywordSignal", "config": {"completionKeyword": "DONE"}},
         steps=CONDITION,
@@ -348,11 +348,11 @@ def test_work_that_was_never_committed_is_not_done(project: Project) -> None:
 def test_a_check_that_fixes_the_tree_itself_does_not_count(project: Project) -> None:
     steps = {
         "work": {
-            "completionConditions": [{"validator": "mend"}, {"validator": "good"}],
+            "completionConditions": [{"validator": "move"}, {"validator": "good"}],
             "onFailure": {"maxAttempts": 2},
         }
     }
-    validators = {"mend": {"type": "command", "command": "echo fine > a.txt"}, **GOOD["validators"]}
+    validators = {"move": {"type": "command", "command": "echo fine > a.txt"}, **GOOD["validators"]}
     turn = {
         "do": [_write("a.txt", "BAD\n"), {"run": "git add -A; git commit -qm bad --allow-empty"}],
         "reply": {"w": "DONE"},

@@ -108,7 +108,7 @@ def test_a_note_is_never_taken_for_a_phase(board: Blackboard, workflow: Workflow
 
 
 def workflow_note() -> Note:
-    return Note(progress="half", findings="a bug", blockers="", next_steps="mend it")
+    return Note(progress="half", findings="a bug", blockers="", next_steps="move it")
 
 
 def test_notes_are_kept_in_order_and_the_same_once(board: Blackboard, workflow: WorkflowBoard) -> None:
@@ -119,7 +119,7 @@ def test_notes_are_kept_in_order_and_the_same_once(board: Blackboard, workflow: 
         workflow.save_note(session.task, session.run, "writer", Note(progress=f"{at} {'x' * 50_000}"))
     found = workflow.notes(session.task)
     assert [note.progress[:4] for note in found] == ["half", "0 xx", "1 xx", "2 xx"]
-    assert (found[0].agent, found[0].findings, found[0].next_steps) == ("writer", "a bug", "mend it")
+    assert (found[0].agent, found[0].findings, found[0].next_steps) == ("writer", "a bug", "move it")
     assert all(len(note.progress) <= 12_000 for note in found)
     assert workflow.notes(session.task, 2) == found[-2:]
 
@@ -220,7 +220,7 @@ def test_a_manager_may_claim_again_once_a_part_that_was_made_after_the_red_is_do
     board.record_verification(session.task, session.run, red("c1"))
     assert not workflow.snapshot(connection.id).answered
     (part,) = workflow.create_subtasks(
-        session.task, [SubtaskDraft(title="Mend")], in_plan=False, actor=MANAGER, more=True
+        session.task, [SubtaskDraft(title="Move")], in_plan=False, actor=MANAGER, more=True
     )
     workflow.assign(part.number, "writer", actor=MANAGER)
     assert not workflow.snapshot(connection.id).answered

@@ -200,7 +200,7 @@ def test_parts_are_reviewed_like_others_of_their_type_and_steps_are_not(
     (part,) = workflow.create_subtasks(
         session.task, [draft("Fix", type="bug")], in_plan=False, actor=MANAGER, reviewed=reviewed
     )
-    (step,) = plan(workflow, session.task, draft("Mend", type="bug"), reviewed=reviewed)
+    (step,) = plan(workflow, session.task, draft("Move", type="bug"), reviewed=reviewed)
     assert (board.get(part.number).requires_review, board.get(part.number).reviewer_type) == (True, "ai")
     assert not board.get(step.number).requires_review
 

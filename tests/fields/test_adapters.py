@@ -231,9 +231,9 @@ def test_a_script_can_expect_a_model(project: Project) -> None:
 
 
 def test_a_reply_of_text_is_the_reply(project: Project) -> None:
-    scripted(project, work("I mended the clock."))
+    scripted(project, work("I moved the clock."))
     state = report(project, project.run("worker"), "iteration_finished")[0]["state"]
-    assert state["previous_summary"] == "I mended the clock."
+    assert state["previous_summary"] == "I moved the clock."
 
 
 def test_a_reply_that_is_an_object_is_structured_output(project: Project) -> None:
@@ -292,9 +292,9 @@ def test_delete_deletes_a_file(project: Project) -> None:
 
 
 def test_commit_commits_everything_with_its_message(project: Project) -> None:
-    scripted(project, {"do": [{"write": {"path": "a.txt", "text": "a"}}, {"commit": "Mend the clock"}]})
+    scripted(project, {"do": [{"write": {"path": "a.txt", "text": "a"}}, {"commit": "Move the clock"}]})
     result = project.run("worker", "--no-merge")
-    assert project.git("log", "-1", "--format=%s", result["branch"]) == "Mend the clock"
+    assert project.git("log", "-1", "--format=%s", result["branch"]) == "Move the clock"
 
 
 def test_run_runs_a_shell_line(project: Project) -> None:

@@ -7,8 +7,8 @@ from tests.project import Project
 def test_the_system_prompt_is_read_from_its_path(project: Project) -> None:
     project.agent(
         flow={"systemPromptPath": "prompts/other.md"},
-        prompts={"other.md": "You mend clocks on {uv-branch}.\n"},
-        script={"turns": [work(expect="You mend clocks on genba/worker-")]},
+        prompts={"other.md": "You move clocks on {uv-branch}.\n"},
+        script={"turns": [work(expect="You move clocks on genba/worker-")]},
     )
     project.run("worker")
 
@@ -32,9 +32,9 @@ def test_the_registry_of_steps_is_read_from_its_path(project: Project) -> None:
 def test_a_step_without_a_prompt_is_asked_with_its_file_in_the_fallback_folder(project: Project) -> None:
     project.agent(
         flow={"prompts": {"fallbackDir": "texts"}},
-        script={"turns": [work(expect="Mend the clock.")]},
+        script={"turns": [work(expect="Move the clock.")]},
     )
-    project.write(".agent/worker/texts/work.md", "Mend the clock.\n")
+    project.write(".agent/worker/texts/work.md", "Move the clock.\n")
     project.write(".agent/worker/texts/default.md", "Do something.\n")
     project.write(".agent/worker/prompts/work.md", "This is not the folder.\n")
     result = project.run("worker")

@@ -15,7 +15,7 @@ def run_on_issue(
     project: Project, turn: dict[str, Any] | None = None, has: tuple[str, ...] = (), check: int = 0, **github: Any
 ) -> dict[str, Any]:
     """Run on issue 7 with the integration enabled, and return the front of the issue afterwards."""
-    project.issue(7, "Mend the clock", "It stands still.", labels=has)
+    project.issue(7, "Move the clock", "It stands still.", labels=has)
     project.agent(
         completion=EXTERNAL_STATE,
         parameters=ISSUE,
@@ -69,14 +69,14 @@ def test_completion_labels_are_removed(project: Project) -> None:
 
 def test_the_in_progress_label_is_on_the_issue_while_the_run_works(project: Project) -> None:
     look = f"{GENBA} task show 7 > seen.txt && git add -A && git commit -qm seen"
-    front = run_on_issue(project, work(run=look), labels={"inProgress": "being-mended"})
-    assert "being-mended" in project.read("seen.txt")
+    front = run_on_issue(project, work(run=look), labels={"inProgress": "being-moved"})
+    assert "being-moved" in project.read("seen.txt")
     assert front["labels"] == []
 
 
 def test_the_blocked_label_is_set_when_a_run_ends_blocked(project: Project) -> None:
     turn = idle({"status": "blocked", "question": "Which clock?"})
-    labels = {"inProgress": "being-mended", "blocked": "need clearance"}
+    labels = {"inProgress": "being-moved", "blocked": "need clearance"}
     front = run_on_issue(project, turn, check=1, labels=labels)
     assert (front["state"], front["labels"]) == ("open", ["need clearance"])
     assert "Blocked: Which clock?" in project.genba("task", "show", "7", check=0).out
@@ -90,7 +90,7 @@ def test_the_blocked_label_goes_when_a_new_run_begins(project: Project) -> None:
 def test_issues_with_the_requirements_label_are_given_to_the_prompt(project: Project) -> None:
     project.issue(3, "Clocks are quiet", "No clock ticks at night.", labels=("docs",))
     project.issue(4, "Doors are red", labels=("other",))
-    project.issue(7, "Mend the clock")
+    project.issue(7, "Move the clock")
     project.agent(
         completion=EXTERNAL_STATE,
         parameters=ISSUE,
@@ -108,12 +108,12 @@ def test_the_structured_output_wins_over_the_default_closure_action(project: Pro
 
 
 def test_the_structured_output_may_name_labels_of_its_own(project: Project) -> None:
-    closure = {"action": "label-and-close", "labels": {"add": ["mended"], "remove": ["bug"]}}
+    closure = {"action": "label-and-close", "labels": {"add": ["moved"], "remove": ["bug"]}}
     turn = work({"status": "completed", "closure": closure})
     front = run_on_issue(
         project, turn, has=("docs", "bug"), labels=COMPLETION_LABELS, defaultClosureAction="label-only"
     )
-    assert (front["state"], front["labels"]) == ("closed", ["done", "mended"])
+    assert (front["state"], front["labels"]) == ("closed", ["done", "moved"])
 
 
 def test_an_unknown_closure_action_in_the_structured_output_is_reported_and_the_default_applies(
@@ -126,7 +126,7 @@ def test_an_unknown_closure_action_in_the_structured_output_is_reported_and_the_
 
 
 def test_nothing_is_closed_whose_work_did_not_hold(project: Project) -> None:
-    project.issue(7, "Mend the clock")
+    project.issue(7, "Move the clock")
     project.agent(
         completion=EXTERNAL_STATE,
         parameters=ISSUE,
@@ -159,7 +159,7 @@ def test_the_prompt_to_go_on_speaks_the_same_language(project: Project, action: 
         "label-only": ("Do NOT close the issue", "complete"),
         "label-and-close": ("close it when done", "close"),
     }[action]
-    project.issue(7, "Mend the clock")
+    project.issue(7, "Move the clock")
     turns = [work({"status": "in_progress"}), idle(says_done(word), expect=["# Go on", instruction, f'"{word}"'])]
     project.agent(
         completion=EXTERNAL_STATE,
@@ -175,9 +175,9 @@ def says_done(word: str) -> dict[str, Any]:
 
 
 def test_the_own_prompt_of_a_step_can_use_the_same_words(project: Project) -> None:
-    project.issue(7, "Mend the clock", "It stands still.", labels=("bug",))
+    project.issue(7, "Move the clock", "It stands still.", labels=("bug",))
     text = "{uv-issue}|{uv-issue_title}|{uv-issue_body}|{uv-issue_labels}|{uv-closure_instruction}|{uv-closure_word}"
-    spoken = "7|Mend the clock|It stands still.|bug|Do NOT close the issue|complete"
+    spoken = "7|Move the clock|It stands still.|bug|Do NOT close the issue|complete"
     project.agent(
         completion=EXTERNAL_STATE,
         parameters=ISSUE,
@@ -205,7 +205,7 @@ def test_the_words_about_an_issue_are_empty_when_none_is_given(project: Project)
 
 
 def test_every_change_to_the_issue_is_recorded_before_it_is_made(project: Project) -> None:
-    project.issue(7, "Mend the clock")
+    project.issue(7, "Move the clock")
     project.agent(completion=EXTERNAL_STATE, parameters=ISSUE, integrations={"github": {"enabled": True}})
     result = project.run("worker", "--issue", "7")
     planned = [event for event in report(project, result, "effect_planned") if event["effect"] == "issue"]

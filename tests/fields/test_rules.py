@@ -26,7 +26,7 @@ def worker(project: Project, *runs: str) -> None:
 
 
 def add(project: Project, kind: str, *words: str) -> None:
-    project.genba("task", "add", "Mend the clock", "--type", kind, *words, check=0)
+    project.genba("task", "add", "Move the clock", "--type", kind, *words, check=0)
 
 
 # ── dod ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -206,14 +206,14 @@ def test_the_blackboard_is_where_the_settings_say(project: Project) -> None:
     add(project, "task")
     assert (project.root / "kept" / "board.db").is_file()
     assert not (project.root / ".genba" / "genba.db").exists()
-    assert "Mend the clock" in project.genba("task", "list", check=0).out
+    assert "Move the clock" in project.genba("task", "list", check=0).out
     assert project.git("status", "--porcelain", "--", "kept") == ""
 
 
 def test_the_environment_says_it_before_the_settings(project: Project) -> None:
     configure(project, "database: {url: kept/board.db}\n")
     other = project.root.parent / "other.db"
-    project.genba("task", "add", "Mend the clock", check=0, GENBA_DATABASE_URL=str(other))
+    project.genba("task", "add", "Move the clock", check=0, GENBA_DATABASE_URL=str(other))
     assert other.is_file()
     assert not (project.root / "kept").exists()
 

@@ -8,8 +8,8 @@ import pytest
 from tests.fields.flows import CLOSED, STEP_MACHINE, closing, file_exists, idle, leads_to, report, requires, work
 from tests.project import COMMIT, Project, gated, says
 
-PROMPTS = "steps/work/mend"
-NAMED = {"c2": "work", "c3": "mend"}
+PROMPTS = "steps/work/move"
+NAMED = {"c2": "work", "c3": "move"}
 LAST = {"stepKind": "closure"}
 FIX = f"touch made.txt && {COMMIT}"
 
@@ -135,7 +135,7 @@ def prompted(project: Project, stderr: str, prompts: dict[str, str], **step: Any
 
 
 def test_c2_and_c3_name_the_folder_of_the_prompt(project: Project) -> None:
-    prompted(project, "Mend the clock.", {"f_default.md": "Mend the clock."})
+    prompted(project, "Move the clock.", {"f_default.md": "Move the clock."})
 
 
 def test_c2_alone_is_refused(project: Project) -> None:
@@ -144,7 +144,7 @@ def test_c2_alone_is_refused(project: Project) -> None:
 
 
 def test_c3_alone_is_refused(project: Project) -> None:
-    project.agent(steps={"work": {"c3": "mend"}})
+    project.agent(steps={"work": {"c3": "move"}})
     assert "steps.work.c2: c2 and c3 go together" in project.genba("run", "worker", check=3).err
 
 
@@ -600,8 +600,8 @@ def patterned(project: Project, stderr: str, patterns: dict[str, Any], prompts: 
             "validators": {"check": {"type": "command", "command": command, **check}},
             "failurePatterns": patterns,
         },
-        prompts={f"{PROMPTS}/{name}": text for name, text in {"f_default.md": "Mend it.", **prompts}.items()},
-        script={"turns": [work(expect="Mend it."), work(run=FIX, expect=stderr)]},
+        prompts={f"{PROMPTS}/{name}": text for name, text in {"f_default.md": "Move it.", **prompts}.items()},
+        script={"turns": [work(expect="Move it."), work(run=FIX, expect=stderr)]},
     )
     project.run("worker")
 
@@ -656,7 +656,7 @@ def test_every_kind_of_check_can_name_its_failure_pattern(
         completion=STEP_MACHINE,
         steps={"work": {**NAMED, **LAST, "completionConditions": requires("check")}},
         registry={"validators": {"check": {**check, "failurePattern": "mine"}}, "failurePatterns": {"mine": {}}},
-        prompts={f"{PROMPTS}/f_default.md": "Mend it.", f"{PROMPTS}/f_failed.md": "Mine."},
+        prompts={f"{PROMPTS}/f_default.md": "Move it.", f"{PROMPTS}/f_failed.md": "Mine."},
         script={"turns": [work(run=spoil), work(run=fix, expect="Mine.")]},
     )
     project.run("worker")

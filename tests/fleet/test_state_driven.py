@@ -204,7 +204,7 @@ def test_who_is_blocked_asks_a_person_and_goes_on_with_the_answer(small_yard: Ya
     assert yard.look(1).status is TaskStatus.BLOCKED
 
     asker(yard, atomic=True)
-    yard.project.commit("Mend the agent")
+    yard.project.commit("Move the agent")
     yard.genba("answer", str(asked.id), "Blue.")
     yard.work(check=None)
 

@@ -286,7 +286,7 @@ async def test_a_reviewer_is_asked_again_only_for_new_work(shop: GitHub, changes
     pull = shop.pull_request(SHOP, number)
     await changes.apply(change, "key-1")
     assert pull.requested_reviewers == []
-    shop.commit(SHOP, "genba/1", {"a.txt": "y"}, "Mend it")
+    shop.commit(SHOP, "genba/1", {"a.txt": "y"}, "Move it")
     await changes.apply(change, "key-2")
     assert [user.login for user in pull.requested_reviewers] == ["rita"]
 

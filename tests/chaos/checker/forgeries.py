@@ -113,13 +113,13 @@ def work_that_waits_for_a_person_was_on_the_target_for_a_moment(field: Forged) -
 @breaks(Law.GREEN, Law.MERGED_ONCE)
 def the_target_had_markers_in_it_for_a_moment(field: Forged) -> None:
     field.commit("Break it", shared_1_2="by-1\nby-2\n<<<<<<< mine\n")
-    field.commit("Mend it", shared_1_2="by-1\nby-2\n")
+    field.commit("Move it", shared_1_2="by-1\nby-2\n")
 
 
 @breaks(Law.GREEN, Law.MERGED_ONCE)
 def the_target_had_a_wrong_number_in_it_for_a_moment(field: Forged) -> None:
     field.commit("Break it", task_3="4\n")
-    field.commit("Mend it", task_3="3\n")
+    field.commit("Move it", task_3="3\n")
 
 
 @breaks(Law.GREEN, Law.MERGED_ONCE)
@@ -140,7 +140,7 @@ def a_merge_changes_the_check_of_the_project(field: Forged) -> None:
 @breaks(Law.GREEN, Law.MERGED_ONCE)
 def two_that_are_green_alone_were_on_the_target_together_for_a_moment(field: Forged) -> None:
     field.commit("Break it", clash_1_2_1="alone\n", clash_1_2_2="alone\n")
-    field.commit("Mend it", clash_1_2_1="alone\n", clash_1_2_2="settled\n")
+    field.commit("Move it", clash_1_2_1="alone\n", clash_1_2_2="settled\n")
 
 
 @breaks(Law.MERGED_ONCE)
