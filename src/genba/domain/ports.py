@@ -74,11 +74,11 @@ class Processes(Protocol):
 
 
 class SandboxHandle(Protocol):
-    """Processes inside one cell. What runs there reaches what the cell names, and nothing else."""
+    """Processes inside one sandbox. What runs there reaches what its spec names, and nothing else."""
 
     @property
     def ports(self) -> Mapping[str, int]:
-        """The port on the loopback inside, by the name of its gate."""
+        """The port on the loopback inside, by the name of its egress port."""
         ...
 
     async def run(self, command: Command, on_output: OutputListener) -> Exit: ...
@@ -88,7 +88,7 @@ class SandboxHandle(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close the gates, and end whatever still runs. Safe to repeat."""
+        """Close the egress ports, and end whatever still runs. Safe to repeat."""
         ...
 
 

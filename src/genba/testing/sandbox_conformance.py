@@ -86,7 +86,7 @@ def is_there(place: str, name: str) -> bool:
 
 
 def another(spec: SandboxSpec, name: str) -> SandboxSpec:
-    """A second cell beside a first one."""
+    """A second sandbox beside a first one."""
     beside = Path(spec.tree).parent / name
     for folder in ("tree", "home", "sandbox"):
         (beside / folder).mkdir(parents=True)
@@ -525,7 +525,7 @@ class LimitsSuite:
         done = await run_in(sandbox, msgspec.structs.replace(spec, limits=limits), "bash", "-c", script)
         assert [found.kind for found in done.violations] == ["disk"]
 
-    @pytest.mark.parametrize("place", ["tree", "home", "/tmp"])  # noqa: S108  (of the cell)
+    @pytest.mark.parametrize("place", ["tree", "home", "/tmp"])  # noqa: S108  (of the sandbox)
     async def test_who_makes_too_many_files_is_ended(self, sandbox: Sandbox, spec: SandboxSpec, place: str) -> None:
         limits = SandboxLimits(memory_mb=512, files=300)
         folder = {"tree": spec.tree, "home": spec.home}.get(place, place)

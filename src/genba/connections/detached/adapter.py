@@ -109,7 +109,7 @@ class DetachedAdapter:
         self.processes = processes
         """What ends the processes that a dead supervisor left, wherever they are."""
         self.emit = emit
-        """Takes the events of gates."""
+        """Takes the events of egress ports."""
         self.workspace = workspace
         self.suspend_on_cancel = suspend_on_cancel
         """Whether a cancelled question ends its agent; otherwise it goes on for the next one who asks."""

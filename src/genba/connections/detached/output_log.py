@@ -16,7 +16,7 @@ from genba.domain.events import Event
 from genba.domain.processes import LEFT_OUT, OutputListener
 
 _EVENT = "event"
-"""The stream of what is no word of the agent's: an event of its gates, as JSON."""
+"""The stream of what is no word of the agent's: an event of its egress ports, as JSON."""
 _OUTPUT = ("stdout", "stderr")
 _MOST_BYTES = 16_000_000
 """Of one question. Who runs the agent reports less than that; this holds whatever an adapter does."""

@@ -8,7 +8,7 @@ from genba.connections.egress.events import AccessLog
 from genba.domain.sessions.egress import Verdict
 
 MOST_CONNECTIONS = 128
-"""Connections that one gate holds at the same time."""
+"""Connections that one egress port holds at the same time."""
 _CLOSE_SECONDS = 2.0
 
 
@@ -32,7 +32,7 @@ class Doorway:
             raise
         except Exception as error:  # noqa: BLE001  (the outermost edge: a connection ends here, the loop goes on)
             with contextlib.suppress(Exception):
-                self._access_log.record(Verdict.FAILED, "", f"the gate broke: {type(error).__name__}")
+                self._access_log.record(Verdict.FAILED, "", f"the egress port broke: {type(error).__name__}")
         finally:
             self._inside -= 1
             await close(writer)

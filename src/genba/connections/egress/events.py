@@ -8,7 +8,7 @@ _LONGEST_TARGET = 300
 
 
 class AccessLog:
-    """Tells each decision of a gate once, and counts how often it was taken."""
+    """Tells each decision of an egress port once, and counts how often it was taken."""
 
     def __init__(self, port: str, on_event: EgressListener) -> None:
         self.port = port

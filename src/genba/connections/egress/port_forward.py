@@ -1,4 +1,4 @@
-"""A gate to one port of the host, such as a server of tools: bytes in, bytes out, nothing understood."""
+"""An egress port to one port of the host, such as a server of tools: bytes in, bytes out, nothing understood."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""A gate to a Unix socket of the host: bytes in, bytes out, nothing understood.
+"""An egress port to a Unix socket of the host: bytes in, bytes out, nothing understood.
 
 The server there may be replaced at any time, and by one at another path. So each connection looks again where
 it leads, and waits a while for an answer.

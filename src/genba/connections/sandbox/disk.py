@@ -1,4 +1,4 @@
-"""How much a cell has written, and how many files: what is new in its places, and what it still holds open unseen."""
+"""How much a sandbox has written, and how many files: what is new in its places, and what it holds open unseen."""
 
 import contextlib
 import os
@@ -19,13 +19,13 @@ _DEEPEST = 256
 """So many folders below each other are walked: each is held open."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _ANY = 1 << 62
-_ROOMS = ("/tmp", "/run", "/dev/shm")  # noqa: S108  (the cell's own)
+_ROOMS = ("/tmp", "/run", "/dev/shm")  # noqa: S108  (the sandbox's own)
 _LARGEST_ROOM = 4096 * _MEGABYTE
 """What is larger does not belong to the sandbox."""
 
 
 class DiskWatch:
-    """Surveys the places of a cell, often where the file system is filling up and seldom where it is not.
+    """Surveys the places of a sandbox, often where the file system is filling up and seldom where it is not.
 
     A file counts when it was made, written or renamed since the sandbox opened: no program can set that time back. It
     counts with its length or with its blocks, whichever is more, so that holes in files save nothing.
@@ -46,7 +46,7 @@ class DiskWatch:
         return now >= self.due + (_SLOW_SECONDS + _SLOW_SHARE * self.took) or (now >= self.due and self.is_filling())
 
     def is_filling(self) -> bool:
-        """Whether so much went, through whomever, that this cell may have used up its share."""
+        """Whether so much went, through whomever, that this sandbox may have used up its share."""
         space, files = self._lost()
         return space * 2 >= self.limit or files * 2 >= self.files
 
@@ -157,7 +157,7 @@ class _Survey:
 
 
 def _in_memory(processes: Iterable[str]) -> int:
-    """How many files there are in the rooms that live in memory. All processes of a cell see the same ones."""
+    """How many files there are in the rooms that live in memory. All processes of a sandbox see the same ones."""
     for process in processes:
         counts = [_used_files(f"{process}/root{room}") for room in _ROOMS]
         if any(counts):

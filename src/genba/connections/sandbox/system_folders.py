@@ -64,8 +64,8 @@ def copy_etc(folder: str) -> None:
     for name, text in etc_texts().items():
         copy = f"{folder}/{name}"
         if _holds(copy, text):
-            continue  # another command of the cell may be reading it
-        os.makedirs(os.path.dirname(copy), exist_ok=True)  # noqa: PTH103, PTH120  (twenty of them, for each cell)
+            continue  # another command of the sandbox may be reading it
+        os.makedirs(os.path.dirname(copy), exist_ok=True)  # noqa: PTH103, PTH120  (twenty of them, for each sandbox)
         fresh = f"{copy}.{os.getpid()}"
         with open(fresh, "wb") as file:  # noqa: PTH123
             file.write(text)

@@ -91,7 +91,7 @@ class Watch:
         return "memory" if (exact or used) > memory * 1024 else ""
 
     def _processes(self) -> list[str]:
-        """The cell's own /proc shows all of its processes, and no others."""
+        """The sandbox's own /proc shows all of its processes, and no others."""
         first = self.inside()
         if first is None:
             return []
@@ -103,7 +103,7 @@ class Watch:
 
 
 def disk_of(spec: SandboxSpec) -> DiskWatch | None:
-    """The watch over what a cell writes, in all of its commands together."""
+    """The watch over what a sandbox writes, in all of its commands together."""
     if spec.limits.disk_mb is None and spec.limits.files is None:
         return None
     tree = spec.overlay.upper if spec.overlay is not None else spec.tree

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 
 import msgspec
 
-from genba.connections.sandbox.egress_server import Gatekeeper
+from genba.connections.sandbox.port_server import PortServer
 from genba.domain.ports import Processes
 from genba.domain.processes import Command, Exit, OutputListener
 from genba.domain.sessions.sandbox import SandboxSpec
 
 
 class WorktreeSandbox:
-    """Passes commands on as they are. The gates of a cell open on the loopback of the host."""
+    """Passes commands on as they are. The egress ports of a sandbox open on the loopback of the host."""
 
     def __init__(self, processes: Processes) -> None:
         self.processes = processes
@@ -23,19 +23,19 @@ class WorktreeSandbox:
         return ""
 
     async def open(self, spec: SandboxSpec) -> "Unsandboxed":
-        gatekeeper = Gatekeeper()
-        return Unsandboxed(self.processes, spec, gatekeeper, await gatekeeper.open_on_loopback(spec.egress_ports))
+        port_server = PortServer()
+        return Unsandboxed(self.processes, spec, port_server, await port_server.open_on_loopback(spec.egress_ports))
 
 
 class Unsandboxed:
     """The handle where there is no sandbox."""
 
     def __init__(
-        self, processes: Processes, spec: SandboxSpec, gatekeeper: Gatekeeper, ports: Mapping[str, int]
+        self, processes: Processes, spec: SandboxSpec, port_server: PortServer, ports: Mapping[str, int]
     ) -> None:
         self.processes = processes
         self.spec = spec
-        self.gatekeeper = gatekeeper
+        self.port_server = port_server
         self.ports = ports
         self.running: list[str] = []
         """The marks of commands that have not ended."""
@@ -52,6 +52,6 @@ class Unsandboxed:
         return await self.processes.sweep(mark)
 
     async def close(self) -> None:
-        await self.gatekeeper.close()
+        await self.port_server.close()
         for mark in tuple(self.running):
             await self.processes.sweep(mark)

@@ -75,9 +75,9 @@ class Egress:
 
     @asynccontextmanager
     async def on_loopback(self, ports: tuple[EgressPort, ...]) -> AsyncIterator[Mapping[str, int]]:
-        from genba.connections.sandbox.egress_server import Gatekeeper  # noqa: PLC0415  (only agents that ask need it)
+        from genba.connections.sandbox.port_server import PortServer  # noqa: PLC0415  (only agents that ask need it)
 
-        server = Gatekeeper()
+        server = PortServer()
         try:
             yield await server.open_on_loopback(ports)
         finally:

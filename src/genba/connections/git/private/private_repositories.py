@@ -64,7 +64,7 @@ def is_behind(private_dir: Path) -> bool:
 
 
 def set_aside(layout: RepositoryLayout, git_dir: Path) -> None:
-    """Clear the place for the cell of a new working tree: what may still hold work stays, under another name."""
+    """Clear the place for a new private repository: what may still hold work stays, under another name."""
     private_dir = layout.private_dir(git_dir)
     if is_behind(private_dir):
         private_dir.rename(private_dir.with_name(f"{private_dir.name}.left-{os.urandom(4).hex()}"))
@@ -261,7 +261,7 @@ def held_refs(run: str, base: str, tip: str) -> dict[str, str]:
 
 
 async def no_longer_needed(layout: RepositoryLayout, workspace: Workspace) -> list[str]:
-    """The refs that go with a cell: nothing is borrowed any more, and what has arrived needs no keeping."""
+    """The refs that go with a private repository: those that it borrowed from, and those of work that has arrived."""
     gone = loosely_held(layout, workspace.run)
     if not gone:  # they may have been packed meanwhile
         gone = (await layout.git.text("for-each-ref", "--format=%(refname)", _held_refs(workspace.run))).splitlines()

@@ -148,7 +148,7 @@ class SandboxedWorktrees:
         self.plain.release()
 
     def private_binds(self, workspace: Workspace) -> PrivateBinds:
-        """What the cell of an instance must have for its tree to be one of git's."""
+        """What the private repository of an instance must have for its tree to be one of git's."""
         return private_binds(self.layout, workspace)
 
     async def _with_overlay(self, workspace: Workspace) -> Workspace:

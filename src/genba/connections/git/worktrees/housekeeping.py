@@ -1,4 +1,4 @@
-"""Clearing away what ended tasks left in the repository: working trees, branches, refs, cells and templates.
+"""Removing what ended tasks left in the repository: worktrees, branches, refs, private repositories and templates.
 
 Law: nothing becomes unreachable. A ref goes only while another ref that stays has its commit, and git checks both at
 the moment of the deletion. Nothing goes that Genba did not make, and nothing that a run holds.
@@ -237,7 +237,7 @@ class GitHousekeeping:
         if ref.kind == "base" and ref.rest.partition("/")[0] in await asyncio.to_thread(
             self._runs_with_private_dirs, set()
         ):
-            return "a cell borrows from it"
+            return "a private repository borrows from it"
         lines = []
         if keeper:
             at = await self.git.commit_of(keeper)

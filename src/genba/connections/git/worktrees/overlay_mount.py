@@ -22,7 +22,7 @@ _MOUNT = 'mount -t overlay overlay -o "$1" "$2" && shift 2 && exec "$@"'
 
 
 def read_overlay(private_dir: Path) -> Overlay | None:
-    """The overlay of a cell, or None for a plain folder."""
+    """The overlay of a private repository, or None for a plain folder."""
     try:
         return reader(Overlay).decode((private_dir / _RECORD).read_bytes())
     except (OSError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""The words for bubblewrap: what a cell sees, as mounts on an empty root."""
+"""The words for bubblewrap: what a sandbox sees, as mounts on an empty root."""
 
 import functools
 import os
@@ -70,7 +70,7 @@ def _system(spec: SandboxSpec, etc: str, proc: str) -> Iterator[str]:
     else:  # a process could write to the memory of others, as if it traced them
         yield from ("--ro-bind", proc, "/proc")
     yield from ("--dev", "/dev", *_room("/dev/shm", _SMALL_MB), "--remount-ro", "/dev")  # noqa: S108
-    yield from _room("/tmp", min(spec.limits.disk_mb or _TEMPORARY_MB, _TEMPORARY_MB))  # noqa: S108  (the cell's own)
+    yield from _room("/tmp", min(spec.limits.disk_mb or _TEMPORARY_MB, _TEMPORARY_MB))  # noqa: S108  (the sandbox's own)
     yield from _room("/run", _SMALL_MB)
     yield from ("--dir", "/var", "--symlink", "/tmp", "/var/tmp", "--symlink", "/run", "/var/run")  # noqa: S108
 
@@ -99,7 +99,7 @@ def _room(folder: str, megabytes: int) -> tuple[str, ...]:
 
 
 def _places(spec: SandboxSpec) -> Iterator[str]:
-    """The places of the cell, outer ones first, so that none hides another; what is only read wins."""
+    """The places of the sandbox, outer ones first, so that none hides another; what is only read wins."""
     places = dict.fromkeys((spec.tree, spec.home, *spec.writable), True)
     places |= {path: False for path in spec.readable if not is_of_the_system(path)}
     for path in sorted(places, key=lambda path: (path.count("/"), path)):

@@ -28,8 +28,8 @@ from genba.connections.sandbox.bubblewrap.args import (
     writable_by_root,
 )
 from genba.connections.sandbox.bubblewrap.status_line import Line
-from genba.connections.sandbox.egress_server import Gatekeeper
 from genba.connections.sandbox.limits import Group, hierarchies, launcher_args, make_group
+from genba.connections.sandbox.port_server import PortServer
 from genba.connections.sandbox.seccomp_filter import filter_program
 from genba.connections.sandbox.system_folders import copy_etc, etc_texts
 from genba.connections.sandbox.watch import Watch, disk_of
@@ -106,7 +106,7 @@ class BubblewrapSandbox:
         return BubblewrapHandle(self, spec, {egress_port.name: egress_port.port for egress_port in spec.egress_ports})
 
     def etc(self, folder: str) -> str:
-        """What is shown as /etc: one copy for all cells, as long as the folder that it is in is there."""
+        """What is shown as /etc: one copy for all sandboxes, as long as the folder that it is in is there."""
         if not self._copied or not Path(self._copied).is_dir():
             self._copied = f"{folder}/etc"
             copy_etc(self._copied)
@@ -114,7 +114,7 @@ class BubblewrapSandbox:
 
 
 class BubblewrapHandle:
-    """One cell. Its commands share its places, and nothing else."""
+    """One sandbox. Its commands share its places, and nothing else."""
 
     def __init__(self, sandbox: BubblewrapSandbox, spec: SandboxSpec, ports: Mapping[str, int]) -> None:
         self.sandbox = sandbox
@@ -153,7 +153,7 @@ class _OneCommand:
         self.handle = handle
         self.line = line
         self.group = group
-        self.gatekeeper = Gatekeeper()
+        self.port_server = PortServer()
         self.outer: int | None = None
         self.watch = Watch(handle.spec.limits, group, handle.disk, lambda: line.first, self.end)
 
@@ -167,7 +167,7 @@ class _OneCommand:
             on_output(stream, text)
 
         spec = self.handle.spec
-        tasks = [asyncio.create_task(self.line.listen(spec.egress_ports, self.gatekeeper, spec.entry))]
+        tasks = [asyncio.create_task(self.line.listen(spec.egress_ports, self.port_server, spec.entry))]
         if has_limits:
             tasks.append(asyncio.create_task(self.watch.guard()))
         try:
@@ -190,10 +190,10 @@ class _OneCommand:
                 os.kill(self.outer, signal.SIGKILL)
 
     async def leave_nothing(self) -> None:
-        """Returns when the last process is gone, and the gates are closed."""
+        """Returns when the last process is gone, and the egress ports are closed."""
         self.line.read_rest()
         await self.line.last_process_gone(_LAST_PROCESS_SECONDS)
-        await self.gatekeeper.close()
+        await self.port_server.close()
         if self.group.folders:
             await asyncio.to_thread(self.group.remove)
 
@@ -248,7 +248,7 @@ def _launcher() -> str:
 
 def _launcher_args(program: str, etc: str, spec: SandboxSpec, command: Command, line: Line, group: Group) -> list[str]:
     """The launcher, what it does first, and the bubblewrap that it becomes."""
-    egress_ports = [arg for egress_port in spec.egress_ports for arg in ("--gate", str(egress_port.port))]
+    egress_ports = [arg for egress_port in spec.egress_ports for arg in ("--egress-port", str(egress_port.port))]
     dials = [] if spec.entry is None else ["--dial", str(_DIALS)]
     overlays = ((spec.overlay, spec.tree), (spec.home_overlay, spec.home))
     overlay = [arg for each, place in overlays if each is not None for arg in overlay_args(each, place)]

@@ -3,11 +3,11 @@
 It is run as a file by a bare interpreter, so it imports nothing of Genba and as little as it can of anything else.
 Its words hold paths and numbers, never a secret:
 
-    launcher.py FD PARENT --processes-at FOLDER --calls FILE [--network] [--gate PORT]… [--dial N]
+    launcher.py FD PARENT --processes-at FOLDER --calls FILE [--network] [--egress-port PORT]… [--dial N]
                 [--overlay OPTIONS FOLDER]… [--group FILE]… [--limit NUMBER VALUE]… [--processes N] [--cpus 0,1]
                 [--nice N] -- bwrap …
 
-In its own namespaces it opens the ports of the gates, and makes N sockets with which Genba can connect to a service
+In its own namespaces it opens the egress ports, and makes N sockets with which Genba can connect to a service
 there. It hands them to Genba through the socket FD, which bubblewrap then uses to say how the command ended. When
 anything fails, nothing is started.
 
@@ -72,7 +72,7 @@ def main(args: list[str]) -> None:
     ((folder,),), ((calls,),) = asked["--processes-at"], asked["--calls"]
     first = _begin_processes(folder)
     dials = sum(int(count) for (count,) in asked["--dial"])
-    _hand_over(result, first, [int(port) for (port,) in asked["--gate"]], dials)
+    _hand_over(result, first, [int(port) for (port,) in asked["--egress-port"]], dials)
     filtered = os.open(calls, os.O_RDONLY)
     os.set_inheritable(filtered, True)
     program, *rest = bubblewrap
@@ -85,7 +85,7 @@ def _read(options: list[str]) -> dict[str, list[list[str]]]:
         "--processes-at": 1,
         "--calls": 1,
         "--network": 0,
-        "--gate": 1,
+        "--egress-port": 1,
         "--dial": 1,
         "--overlay": 2,
         "--group": 1,
@@ -164,7 +164,7 @@ def _collect_orphans(folder: str, begun: int) -> None:
 
 
 def _hand_over(status_fd: int, first: int, ports: list[int], dials: int) -> None:
-    """One message: the first process with a handle on it, the listening sockets in the order of their gates, then those
+    """One message: the first process with a handle on it, the listening sockets in the order of the ports, then those
     to connect with. This process keeps none.
     """
     handle = os.pidfd_open(first)

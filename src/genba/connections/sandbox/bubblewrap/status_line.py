@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from genba.connections.adopted_processes import collect_adopted
-from genba.connections.sandbox.egress_server import Gatekeeper
+from genba.connections.sandbox.port_server import PortServer
 from genba.domain.sessions.sandbox import EgressPort, Entry
 
 _CHUNK = 16 * 1024
@@ -53,14 +53,14 @@ class Line:
         """Close the far end, once the launcher has it."""
         self._far.close()
 
-    async def listen(self, egress_ports: tuple[EgressPort, ...], gatekeeper: Gatekeeper, entry: Entry | None) -> None:
-        """Open each gate with the socket that the launcher hands over, then take in what bubblewrap tells."""
+    async def listen(self, egress_ports: tuple[EgressPort, ...], port_server: PortServer, entry: Entry | None) -> None:
+        """Open each egress port with the socket that the launcher hands over, then read the reports of bubblewrap."""
         while True:
             await _readable(self._near.fileno())
             data, doors = self._receive()
             for egress_port, door in zip(egress_ports, doors, strict=False):
                 door.setblocking(False)
-                await gatekeeper.open(egress_port, door)
+                await port_server.open(egress_port, door)
             if doors[len(egress_ports) :] and entry is not None:
                 self._dials.add(doors[len(egress_ports) :])
                 entry.opened(self._dials)
@@ -69,7 +69,7 @@ class Line:
             self._take_in(data)
 
     def read_rest(self) -> None:
-        """What was reported before the end and not read yet. A command that has ended needs no gates."""
+        """What was reported before the end and not read yet. A command that has ended needs no egress ports."""
         with contextlib.suppress(OSError):
             while True:
                 data, doors = self._receive()
@@ -98,7 +98,7 @@ class Line:
                 signal.pidfd_send_signal(self._first_handle, signal.SIGKILL)
 
     def _receive(self) -> tuple[bytes, list[socket.socket]]:
-        """Some of what was reported, and the sockets of the gates; the first thing handed over is the first process."""
+        """Some of the report, and the sockets of the egress ports; the first thing handed over is the first process."""
         data, numbers, _, _ = socket.recv_fds(self._near, _CHUNK, _MOST_SOCKETS)
         if numbers and self._first_handle is None:
             self._first_handle, *numbers = numbers

@@ -105,7 +105,7 @@ class ContainerSandbox:
 
 
 class ContainerHandle:
-    """Processes inside one cell."""
+    """Processes inside one sandbox."""
 
     def __init__(
         self,
@@ -311,7 +311,7 @@ def _network(egress_ports: ContainerEgress | NoEgress) -> str:
 def _isolation(
     engine: engines.Engine, traits: engines.Traits, spec: SandboxSpec, limits: SandboxLimits
 ) -> tuple[str, ...]:
-    """What every container of a cell has, whatever it is for."""
+    """What every container of a sandbox has, whatever it is for."""
     size = min(limits.disk_mb or _TEMPORARY_MB, _TEMPORARY_MB)
     args = [*engine.run_options, "--pull", "never", "--log-driver", "none", "--read-only"]
     for place in ("/tmp", "/var/tmp", "/run"):  # noqa: S108  (a file system of the container's own)
@@ -342,7 +342,7 @@ def _isolation(
 def _user(engine: engines.Engine, traits: engines.Traits, egress_ports: str) -> tuple[str, ...]:
     """Words that make the instance the caller, as the files of the tree see it.
 
-    Who joins the network of the gates must be in their user namespace, where there is one.
+    Who joins the network of the egress ports must be in their user namespace, where there is one.
     """
     caller = f"{os.getuid()}:{os.getgid()}"
     if engine.kind is SandboxKind.PODMAN and traits.rootless:

@@ -1,4 +1,4 @@
-"""The gates of a container: sockets of the host, and a small container that leads ports of the loopback to them.
+"""The egress ports of a container: sockets of the host, and a small container that leads ports of the loopback to them.
 
 The small container owns the network, which has nothing but a loopback; the instance joins it. It ends by itself when
 the host lets go, also when Genba is killed.
@@ -16,7 +16,7 @@ from pathlib import Path
 from genba.connections.removal import remove_tree
 from genba.connections.sandbox.containers.engine import Client
 from genba.connections.sandbox.containers.mounts import Mount
-from genba.connections.sandbox.egress_server import Gatekeeper
+from genba.connections.sandbox.port_server import PortServer
 from genba.connections.sandbox.system_folders import is_of_the_system, system_places
 from genba.domain.errors import AgentUnavailable, UnrecoverableError
 from genba.domain.processes import Exit
@@ -73,19 +73,19 @@ class LineToDial:
 
 
 class ContainerEgress:
-    """Gates of a network that has nothing else."""
+    """Egress ports of a network that has nothing else."""
 
     def __init__(self, client: Client, folder: str, label: tuple[str, ...]) -> None:
-        self.name = f"genba-gates-{secrets.token_hex(8)}"
+        self.name = f"genba-egress-{secrets.token_hex(8)}"
         self.ports: dict[str, int] = {}
         self._client = client
         self._label = label
-        self._gatekeeper = Gatekeeper()
+        self._port_server = PortServer()
         self._dialer = LineToDial()
         self._holder: asyncio.Task[Exit] | None = None
         """The client stays with its container: what podman leaves to itself would be an orphan to Genba."""
         Path(folder).mkdir(parents=True, exist_ok=True)
-        self._folder = tempfile.mkdtemp(prefix="gates-", dir=folder)
+        self._folder = tempfile.mkdtemp(prefix="egress-", dir=folder)
 
     async def open(
         self, egress_ports: tuple[EgressPort, ...], args: tuple[str, ...], image: str, entry: Entry | None = None
@@ -98,9 +98,9 @@ class ContainerEgress:
             await reader.read()
 
         held = EgressPort(name=_LIFELINE, port=0, serve=lifeline)
-        await self._gatekeeper.open(held, _socket_in(self._folder, _LIFELINE))
+        await self._port_server.open(held, _socket_in(self._folder, _LIFELINE))
         for egress_port in egress_ports:
-            await self._gatekeeper.open(egress_port, _socket_in(self._folder, str(egress_port.port)))
+            await self._port_server.open(egress_port, _socket_in(self._folder, str(egress_port.port)))
             self.ports[egress_port.name] = egress_port.port
         waiting_line = _socket_in(self._folder, _DIAL) if entry is not None else None
         python, mounts = _python()
@@ -119,7 +119,7 @@ class ContainerEgress:
         opened.cancel()
         if not alive.is_set():
             output = self._holder.result().stderr.strip() if self._holder.done() else "they gave no answer"
-            raise AgentUnavailable(f"the gates of the sandbox did not open: {output}")
+            raise AgentUnavailable(f"the egress ports of the sandbox did not open: {output}")
         if entry is not None and waiting_line is not None:  # it was connected to before the lifeline
             with waiting_line:
                 waiting_line.settimeout(_DIAL_SECONDS)
@@ -131,7 +131,7 @@ class ContainerEgress:
         await self._client.remove(self.name)
         if self._holder is not None:
             await asyncio.gather(self._holder, return_exceptions=True)
-        await self._gatekeeper.close()
+        await self._port_server.close()
         remove_tree(self._folder)
 
 
@@ -144,7 +144,7 @@ def _socket_in(folder: str, name: str) -> socket.socket:
         listening.listen(128)
     except OSError as error:
         listening.close()
-        raise UnrecoverableError(f"the gate {name} of the sandbox cannot be opened: {error.strerror}") from error
+        raise UnrecoverableError(f"the egress port {name} of the sandbox cannot be opened: {error.strerror}") from error
     finally:
         os.close(descriptor)
     return listening

@@ -187,7 +187,7 @@ class Client:
             await asyncio.sleep(_POLL_SECONDS)
 
     async def marked(self, mark: str) -> dict[str, str]:
-        """All containers with a mark, also those that have ended: the id of each, and the name of its gates."""
+        """All containers with a mark, also those that have ended: the id of each, and the name of its egress ports."""
         egress_ports = f'index .Labels "{GATES}"' if self.engine.kind is SandboxKind.PODMAN else f'.Label "{GATES}"'
         args = (
             "--all",

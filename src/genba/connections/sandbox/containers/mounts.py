@@ -29,7 +29,7 @@ class Mount(msgspec.Struct, frozen=True):
 
 
 def mounts_of(spec: SandboxSpec, *, with_system: bool) -> tuple[Mount, ...]:
-    """The places of a cell. The deepest decides, and of two that are equal the one that cannot be written."""
+    """The places of a sandbox. The deepest decides, and of two that are equal the one that cannot be written."""
     laid: dict[str, Mount] = {}
     if with_system:
         laid |= {place: Mount(place, place, False) for place in system_places() if place not in _OF_THE_ENGINE}

@@ -8,19 +8,19 @@ from functools import partial
 from genba.domain.sessions.sandbox import EgressPort
 
 
-class Gatekeeper:
-    """Holds the open gates, and ends every connection when it closes."""
+class PortServer:
+    """Holds the open egress ports, and ends every connection when it closes."""
 
     def __init__(self) -> None:
         self._servers: list[asyncio.Server] = []
         self._talks: set[asyncio.Task[None]] = set()
 
     async def open(self, egress_port: EgressPort, door: socket.socket) -> None:
-        """Serve a gate at a listening socket, which from now on belongs to the gatekeeper."""
+        """Serve an egress port at a listening socket, which from now on belongs to this server."""
         self._servers.append(await asyncio.start_server(partial(self._welcome, egress_port), sock=door))
 
     async def open_on_loopback(self, egress_ports: tuple[EgressPort, ...]) -> dict[str, int]:
-        """Open gates on the loopback of this machine; says the free port that each got."""
+        """Open egress ports on the loopback of this machine; says the free port that each got."""
         ports = {}
         for egress_port in egress_ports:
             door = socket.create_server(("127.0.0.1", 0))
@@ -55,7 +55,7 @@ class Gatekeeper:
 
 
 async def _talk(egress_port: EgressPort, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """A client that goes away in the middle of a sentence is no error of the gate's."""
+    """A client that goes away in the middle of a sentence is no error of the egress port's."""
     with contextlib.suppress(ConnectionError):
         try:
             await egress_port.serve(reader, writer)
