@@ -56,7 +56,7 @@ TEXTS: dict[str, str] = {
         "次の action は rework になります。先にコミットしてください。"
     ),
     "Say that you cannot go on": "続けられないことを報告する",
-    "Say what you need that only somebody else can give. A person is asked.": (
+    "Say what you need from a person. A person is asked.": (
         "ほかの人しか用意できない、必要なものを伝えます。人間に質問されます。"
     ),
     "Write down where you are": "進み具合を書き残す",
@@ -100,7 +100,7 @@ TEXTS: dict[str, str] = {
         "authenticate が返したトークン。接続に含まれている場合は省略します。"
     ),
     "What is to be done, in one line.": "行うことを 1 行で。",
-    "What somebody needs to know to do it.": "実行に必要な情報。",
+    "What the agent needs to know to do it.": "実行に必要な情報。",
     "A task type of the project.": "プロジェクトのタスクの種類。",
     "How urgent it is.": "優先度。",
     "Its name within this call, for depends_on of the others.": (
@@ -168,7 +168,7 @@ TEXTS: dict[str, str] = {
     ),
     "Why a task cannot go on.": "タスクを続けられない理由。",
     "Why a claim was not believed.": "完了の報告が認められなかった理由。",
-    "What an agent writes down for whoever goes on.": "引き継ぐエージェントのために書き残す内容。",
+    "What an agent writes down for the next session.": "引き継ぐエージェントのために書き残す内容。",
     "An agent that a manager can give work to.": "manager が作業を割り当てられるエージェント。",
     # ── help ─────────────────────────────────────────────────────────────────────────────────────────────────────────
     "Get a session token. Called once, before everything else.": (
