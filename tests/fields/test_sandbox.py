@@ -74,13 +74,13 @@ def test_an_agent_may_not_do_without_the_sandbox_of_its_project(project: Project
     settings(project, sandbox={"kind": "bubblewrap"})
     command(project, COMMIT, sandbox={"kind": "worktree"})
     done = project.genba("run", "worker", check=3)
-    assert 'runner.sandbox.kind: "worktree" has no walls, and the project\'s "bubblewrap" has' in done.err
+    assert 'runner.sandbox.kind: "worktree" does not isolate, and the project\'s "bubblewrap" does' in done.err
 
 
 def test_the_command_line_may_not_do_without_the_sandbox_of_the_project(project: Project) -> None:
     settings(project, sandbox={"kind": "bubblewrap"})
     command(project, COMMIT)
-    assert "has no walls" in project.genba("run", "worker", "--sandbox", "worktree", check=3).err
+    assert "does not isolate" in project.genba("run", "worker", "--sandbox", "worktree", check=3).err
 
 
 def test_the_project_chooses_the_sandbox(project: Project) -> None:

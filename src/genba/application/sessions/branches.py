@@ -34,7 +34,7 @@ async def base_branch_of(context: ProjectContext, base: str, task: Task, field: 
 
 
 def branch_of(task: Task, purpose: Purpose, field: FleetSnapshot) -> str:
-    """The branch of a session. Whoever tries a task again goes on where the others stopped."""
+    """The branch of a session. A new attempt goes on where the last one stopped."""
     if purpose in SCRATCH:
         return f"genba/{SCRATCH[purpose]}-{task.number}"
     known = [

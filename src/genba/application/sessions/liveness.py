@@ -1,4 +1,4 @@
-"""Whether somebody works on a session right now: its executor by its lock, a run of its own by that of its branch."""
+"""Whether a session is worked on now: by the lock of its executor, or by the lock of its branch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ALIVE_ELSEWHERE_SECONDS = 3600.0
 
 
 def is_alive(context: ProjectContext, session: FleetSession, absent: Collection[str]) -> bool:
-    """Whoever works on another machine is believed for a while after the last sign of life."""
+    """True while a session is worked on. One of another machine counts for a while after its last heartbeat."""
     if session.status != "running":
         return False
     if session.executor:

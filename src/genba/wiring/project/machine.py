@@ -23,7 +23,7 @@ from genba.domain.sessions.sandbox import SandboxKind, SandboxLimits
 from genba.wiring.project.connections import OwnFiles
 from genba.wiring.project.project_context import ProjectContext
 from genba.wiring.sandbox.readable_paths import readable_folders
-from genba.wiring.sandbox.sandbox_choice import make
+from genba.wiring.sandbox.sandboxes import make
 
 
 def this_machine() -> Machine:

@@ -36,7 +36,7 @@ from genba.wiring.project.connections import (
     load_adapter,
     memory_in_use,
 )
-from genba.wiring.sandbox.sandbox_choice import make
+from genba.wiring.sandbox.sandboxes import make
 
 if TYPE_CHECKING:
     from genba.application.verification.maker import Maker

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from genba.application.verification.maker import Maker, first_event
 from genba.domain.errors import ConfigurationError, NotFoundError
 from genba.domain.sessions.sandbox import SandboxKind
-from genba.wiring.sandbox.sandbox_choice import kind_for
+from genba.wiring.sandbox.sandboxes import sandbox_chooser
 
 if TYPE_CHECKING:
     from genba.definitions.project.sandbox_section import AgentEnvironment
@@ -31,7 +31,7 @@ def fence_for(context: ProjectContext, maker: Maker) -> GoalSandbox | None:
 def _kinds(context: ProjectContext, maker: Maker, own: AgentEnvironment | None) -> Iterator[SandboxKind | None]:
     yield _recorded(context, maker.run)
     yield own.kind if own is not None else None
-    yield kind_for(context.project, context.layout, context.processes)
+    yield sandbox_chooser(context).kind_for(context.project)
     for name in context.registry.folders():
         each = _environment(context, name)
         yield each.kind if each is not None else None

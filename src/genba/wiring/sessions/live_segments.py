@@ -14,6 +14,7 @@ import msgspec
 
 from genba.application.sessions.provider_pauses import PacedAdapter, ProviderGate
 from genba.application.sessions.reviews import remove_scratch
+from genba.application.sessions.segment_ledger import SegmentLedger
 from genba.application.sessions.session_sharing import FleetSharing, forget_session
 from genba.connections.agents.facilitator import FieldAdapter
 from genba.connections.atomic_write import put
@@ -30,7 +31,7 @@ from genba.coordination.scheduler.session_plan import SegmentState, SessionPlan,
 from genba.domain.errors import GitError, StateConflictError
 from genba.domain.events import Notice
 from genba.domain.fleet.progress import FleetEvent, FleetEventKind
-from genba.domain.fleet.records import FleetSession, Purpose, Review, SegmentOrder
+from genba.domain.fleet.records import FleetSession, Purpose, SegmentOrder
 from genba.domain.ports import Workflow
 from genba.domain.sessions.outcomes import Outcome
 from genba.execution.loop.state_driven import Control, WorkflowContext
@@ -50,10 +51,7 @@ if TYPE_CHECKING:
     from genba.connections.detached.adapter import DetachedAdapter
     from genba.connections.detached.fork_server_client import ForkServerClient
     from genba.coordination.scheduler.progress import Watch
-    from genba.domain.goals.verification import Verification
-    from genba.domain.ports import Journal, Processes, Steps, TaskLedger
-    from genba.domain.sessions.session import Briefing, Died, SessionEnd, SessionStart
-    from genba.domain.tasks.task import StatusChange, Task
+    from genba.domain.ports import Journal, Processes, Steps
     from genba.execution.run_values import RunPlan, RunResult
     from genba.execution.session import Session
     from genba.execution.session_context import AnswerContext
@@ -308,28 +306,3 @@ class LiveSegment:
     async def share(self) -> None:
         if self.progress.workspace is not None:
             await self.shared.share(self.progress.workspace)
-
-
-class SegmentLedger:
-    """The blackboard as one segment sees it. The executor writes down how the segment ended."""
-
-    def __init__(self, ledger: TaskLedger) -> None:
-        self.ledger = ledger
-
-    async def look(self, number: int) -> Task:
-        return await self.ledger.look(number)
-
-    async def begin(self, number: int, session: SessionStart, died: Died | None = None) -> Briefing:
-        return await self.ledger.begin(number, session, died)
-
-    async def record(self, number: int, run: str, verification: Verification) -> None:
-        await self.ledger.record(number, run, verification)
-
-    async def move(self, number: int, change: StatusChange) -> Task:
-        return await self.ledger.move(number, change)
-
-    async def ask_review(self, number: int, commit: str, run: str, rounds: int) -> Review:
-        return await self.ledger.ask_review(number, commit, run, rounds)
-
-    async def end(self, session: SessionEnd) -> None:
-        """See the class."""

@@ -46,7 +46,7 @@ from genba.judgement.language.sentences import in_language
 from genba.wiring.sandbox.agent_identity import agent_identity, identity_variables
 from genba.wiring.sandbox.environment_ports import environment_ports
 from genba.wiring.sandbox.preload import load_ahead
-from genba.wiring.sandbox.sandbox_choice import choose, make
+from genba.wiring.sandbox.sandboxes import make, sandbox_chooser
 from genba.wiring.sessions.agent_checks import LazyChecks, looks_at_files, validators_of
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class SessionBase:
         self.adapter, self.answers = _with_answers(context, plan, context.adapter(definition))
         self.handlers = context.handlers(definition)
         self._check_plan()
-        choice = choose(definition, context.layout, context.processes, plan.accepts_risk)
+        choice = sandbox_chooser(context).choose(definition, plan.accepts_risk)
         self.kind = choice.kind
         folder = context.layout.run_folder(plan.run)
         path = journal_path(context, definition, plan.run)
