@@ -152,7 +152,7 @@ SUMMARY = WorkSummary(
             title="speed up parser",
             status="failed",
             agent="liar",
-            detail='claimed "all tests pass"; tests_pass failed on 5c1a0f2',
+            detail='claimed "all pass"; tests_pass failed on 5c1a0f2',
         ),
         TaskResult(
             task=6,
@@ -315,7 +315,7 @@ def test_the_story_in_the_end() -> None:
     assert report([*summary_lines(SUMMARY), ending_line(SUMMARY)]) == snapshot("""\
  #1 add slugify()        ● done       builder  2 iterations   goals 4/4   merged 3f9c2ab
  #2 fix empty title      ● done       builder  1 iteration    goals 5/5   merged 81d0e17
- #3 speed up parser      ✗ failed     liar     claimed "all tests pass"; tests_pass failed on 5c1a0f2
+ #3 speed up parser      ✗ failed     liar     claimed "all pass"; tests_pass failed on 5c1a0f2
  #4 rename config        ● done       builder  3 iterations   goals 4/4   merged b81e22f
       conflict in app.py, round 2
    └ #6 rename the file  ● done       builder  1 iteration    goals 2/2   merged a07b3cd
