@@ -191,7 +191,7 @@ def _is_secret(path: str) -> bool:
 
 
 def _source_of(path: str, sources: dict[str, str]) -> str:
-    """A list is set as a whole; what nobody set is a default."""
+    """A list is set as a whole; a value that is not set is a default."""
     while path:
         if path in sources:
             return sources[path]

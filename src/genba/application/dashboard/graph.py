@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from genba.domain.tasks.task import Task
 
 MOST_NODES = 500
-"""So many tasks are drawn at most; beyond that nobody sees anything."""
+"""The most tasks that are drawn; a larger graph cannot be read."""
 MOST_DEPTH = 6
 
 

@@ -29,7 +29,7 @@ class WebKeys(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def web_keys(folder: Path, environment: Mapping[str, str], files: Files, fresh: bool = False) -> WebKeys:
-    """The keys of a project; they are made once, and anew where that is asked for. The environment wins."""
+    """The keys of a project; made once, and again with `fresh`. The environment wins."""
     path = folder / "serve.json"
     if fresh:
         path.unlink(missing_ok=True)

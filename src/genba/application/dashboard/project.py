@@ -45,7 +45,7 @@ class FieldWindow:
                 context = self.queries.context
                 scope = await asyncio.to_thread(as_kept, context, Scope())
                 look = await (await facilitator(context)).look(scope)
-                # It is as new as its beginning: what somebody writes meanwhile is seen by the next look. What the look
+                # It is as new as its beginning: what is written meanwhile is seen by the next look. What the look
                 # itself keeps makes one look too many, and that one has nothing to keep.
                 self._seen = (stamp, look)
             return self._seen[1]

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from genba.domain.views.workers import WorkerListView
 
 SHOWN = 50
-"""So many cards of a column are drawn at first; the rest comes when somebody wants to see it."""
+"""So many cards of a column are drawn at first; the rest is loaded on request."""
 NOTHING: Mapping[TaskStatus, int] = MappingProxyType({})
 _COLUMNS = (
     TaskStatus.BACKLOG,
@@ -53,7 +53,7 @@ _COLUMNS = (
 
 
 class DashboardQueries:
-    """Looks at one project. Any thread may ask; what was read is kept until somebody writes."""
+    """Looks at one project. Any thread may ask; results are kept until the database changes."""
 
     def __init__(self, context: ProjectContext) -> None:
         self.context = context
@@ -107,7 +107,7 @@ class DashboardQueries:
     def board(self, text: str = "", reach: Mapping[TaskStatus, int] = NOTHING) -> BoardView:
         """Every column with its first cards, or as many as `reach` says.
 
-        Columns for which nobody has a use are left out when they are empty.
+        Columns that most projects do not use are left out when they are empty.
         """
         standing = self.standing()
         counts, slices, landed = self.fleet.store.read(

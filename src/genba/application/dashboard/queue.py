@@ -1,4 +1,4 @@
-"""What the page of the merge queue looks at: who is next on each target, what the gate said, what has landed."""
+"""The merge queue: what is next on each target, what verification reported, and what has landed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LANDED = 50
 """So many that have landed are shown."""
 _MOST_GATES = 60
-"""What the gate said is read for so many entries; those that wait have mostly nothing to say."""
+"""Verifications are read for so many entries; those that wait have mostly nothing to say."""
 
 _verification = reader(Verification)
 
@@ -72,7 +72,7 @@ def _in_line(entries: list[MergeEntry], gates: dict[int, QueueVerification]) -> 
 
 
 def _gate(data: str, at: str) -> QueueVerification | None:
-    """What the gate said; nothing where another version of Genba wrote it in words of its own."""
+    """The verification of an entry; None where another version of Genba wrote it."""
     try:
         found = _verification.decode(data)
     except msgspec.ValidationError:

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 _event = reader(Event)
 LINES = 500
-_LONGEST_SAID = 512 * 1024
+_LONGEST_TEXT = 512 * 1024
 
 
 class SessionWindow:
-    """Looks at one run at a time: one of a fleet, or one that somebody typed. Any thread may ask."""
+    """Looks at one run at a time: one of a fleet, or one that a person started. Any thread may ask."""
 
     def __init__(self, queries: DashboardQueries) -> None:
         self.queries = queries
@@ -82,13 +82,13 @@ class SessionWindow:
             event = None
         match event:
             case IterationStarted(prompt=prompt, prompt_from=source, time=time):
-                return TranscriptEntry(kind="prompt", text=prompt[:_LONGEST_SAID], source=source, time=time)
+                return TranscriptEntry(kind="prompt", text=prompt[:_LONGEST_TEXT], source=source, time=time)
             case ReplyReceived(text=text, structured=structured, usage=usage, time=time):
                 shown = "" if structured is None else msgspec.json.format(msgspec.json.encode(structured)).decode()
                 return TranscriptEntry(
                     kind="reply",
-                    text=text[:_LONGEST_SAID],
-                    structured=shown[:_LONGEST_SAID],
+                    text=text[:_LONGEST_TEXT],
+                    structured=shown[:_LONGEST_TEXT],
                     tokens=usage.tokens,
                     cost_usd=usage.cost_usd,
                     time=time,

@@ -1,6 +1,6 @@
-"""Starting a run for somebody who pressed a button: the same command as they would type, as a process of its own.
+"""Starts a session for a button: the command that a person would type, as a process of its own.
 
-Law: it outlives whoever started it, no shell reads a word of it, and it is called begun only when it has begun.
+Law: it outlives the process that starts it, no shell reads a word of it, and it is called begun only when it has begun.
 """
 
 from __future__ import annotations
@@ -103,10 +103,10 @@ async def _started(context: ProjectContext, agent: str, number: int, words: list
     )
 
 
-def _spawn(words: list[str], folder: Path, said: Path) -> subprocess.Popen[bytes]:
-    """A session of its own: it is not ended with whoever started it, and hears no ctrl-c of theirs."""
+def _spawn(words: list[str], folder: Path, output: Path) -> subprocess.Popen[bytes]:
+    """A session of its own: it outlives the process that starts it, and its ctrl-c."""
     kept = {name: value for name, value in os.environ.items() if name not in (OPERATOR_VARIABLE, VIEWER_VARIABLE)}
-    with said.open("wb") as file:
+    with output.open("wb") as file:
         process = subprocess.Popen(
             words, cwd=folder, env=kept, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
         )
@@ -143,10 +143,10 @@ def _runs(context: ProjectContext, agent: str) -> frozenset[str]:
     return frozenset(path.name for path in folder.glob(f"{glob.escape(agent)}-*")) if folder.is_dir() else frozenset()
 
 
-def _refusal(agent: str, number: int, code: int, said: Path) -> StateConflictError:
-    """Why it did not begin, as it said itself."""
-    with said.open("rb") as file:
-        file.seek(max(0, said.stat().st_size - _LONGEST_TAIL))
+def _refusal(agent: str, number: int, code: int, output: Path) -> StateConflictError:
+    """Why it did not begin, by its own output."""
+    with output.open("rb") as file:
+        file.seek(max(0, output.stat().st_size - _LONGEST_TAIL))
         text = _COLOURS.sub("", file.read().decode("utf-8", "replace"))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line.removeprefix("error:").strip() for line in lines if line.startswith("error:")]

@@ -1,4 +1,4 @@
-"""Stopping one run for somebody who pressed a button.
+"""Stops one session for a button.
 
 Law: a session of a fleet is stopped by what is written down; a run of its own by the signal that ctrl-c would send, to
 the process that holds the lock of its branch and to no other. It is called stopped when it has let go of that lock.
@@ -36,7 +36,7 @@ async def stop_run(decisions: Decisions, run: str, branch: str, process: int, re
 
 
 async def stop_task(decisions: Decisions, number: int, reason: str = "") -> ActionResult:
-    """Suspend whatever works on a task, whoever started it."""
+    """Suspend the session that works on a task, in a fleet or alone."""
     sessions = await asyncio.to_thread(decisions.board.sessions, number)
     alone = next((each for each in reversed(sessions) if each.status == "running" and not each.executor), None)
     if alone is not None and alone.branch and decisions.context.is_running(alone.branch):

@@ -1,4 +1,4 @@
-"""The facilitator of a project: what it sees of the repository, and what it is told by the settings."""
+"""The facilitator of a project: what it sees of the repository, and its settings."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _MOST_JOURNALS = 500
 _MOST_BOUNDARIES = 50
 _MOST_TREES = 50
 _ALIVE_ELSEWHERE_HOURS = 1.0
-_TOLD = b'"event":"run_'
+_SESSION_EVENT = b'"event":"run_'
 _PATIENCE_SECONDS = 60.0
 _NEVER_READ = "the issues were never read: genba sync"
 
@@ -155,7 +155,7 @@ class ProjectReader:
         return absent(self.board)
 
     def alive(self, session: SessionSeen) -> bool:
-        """Whether somebody works on it: an executor by its lock, a run of its own by that of its branch."""
+        """True while a process works on it: an executor by its lock, a run of its own by that of its branch."""
         if session.connected:
             return True
         if session.executor:
@@ -206,7 +206,7 @@ def _read_on(path: Path, run: _Run) -> None:
                 if not line.endswith(b"\n"):
                     break
                 run.read += len(line)
-                if _TOLD in line[:64]:
+                if _SESSION_EVENT in line[:64]:
                     _take(line, run)
     except OSError:
         return
@@ -295,7 +295,7 @@ def scope_of(
 async def fresh_copy(
     context: ProjectContext, scope: Scope, offline: bool, old_board: bool = True
 ) -> tuple[Scope, tuple[str, ...]]:
-    """Bring the copy of the tracker up to date. Where that cannot be, the copy serves, and its age is told.
+    """Bring the copy of the tracker up to date. Where that cannot be, the copy serves, and its age is reported.
 
     The scope that comes back names what was never read. Without `old_board` it has the issues of its board only where
     the board was read now. Raises NotFoundError where there is no such board.

@@ -25,7 +25,7 @@ STEPS = ("discover", "statuscheck", "blockercheck", "stalecheck", "facilitate", 
 
 
 class FieldAnswers:
-    """One look for a whole run, taken anew where a step asks for that.
+    """One look for a whole run, repeated where a step asks for that.
 
     Raises UsageError for parameters that do not go together, before the run begins.
     """
@@ -39,7 +39,7 @@ class FieldAnswers:
         self.scope = scope_of(context, given.get("label"), given.get("project"), given.get("projectOwner"))
         self.applies, self.offline = bool(given.get("apply")), bool(given.get("offline"))
         self.look: TriageResult | None = None
-        """What was seen last, and what was said upon it."""
+        """The newest result, and what was written about it."""
         self._looking = asyncio.Lock()
 
     def knows(self, step: str) -> bool:
@@ -53,7 +53,7 @@ class FieldAnswers:
         if step == "complete" and (missing := self._missing(self.look)):
             raise UnrecoverableError(f"the field is not ready: {'; '.join(missing)}")
         way = "closing" if step == "complete" else "next"
-        return {**_said(step, report), "next_action": {"action": way}}
+        return {**_reply(step, report), "next_action": {"action": way}}
 
     def _missing(self, look: TriageResult) -> tuple[str, ...]:
         """What keeps the run from its end. As the stage of a task it ends by the issue of that task, not by others."""
@@ -75,7 +75,7 @@ class FieldAnswers:
         return await (await facilitator(self.context)).look(scope, notes)
 
 
-def _said(step: str, report: FieldReport) -> dict[str, Any]:
+def _reply(step: str, report: FieldReport) -> dict[str, Any]:
     match step:
         case "discover":
             return {"agents": msgspec.to_builtins(report.agents), "discoveredAt": report.looked_at}

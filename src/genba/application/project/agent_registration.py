@@ -24,7 +24,7 @@ _NAME = re.compile("[a-z][a-z0-9-]{0,62}")
 
 
 class Registration(msgspec.Struct, frozen=True, kw_only=True):
-    """All that an agent needs to come in. Whoever prints the passkey prints it once."""
+    """All that an agent needs to sign in. The passkey is printed once."""
 
     agent: RegisteredAgent
     project: str
@@ -43,7 +43,7 @@ def register(
     capabilities: tuple[str, ...] = (),
     system_prompt: str = "",
 ) -> Registration:
-    """Write an agent down. One of `.agent/` with the same name lends it what is not said: hierarchy and abilities."""
+    """Register an agent. Hierarchy and capabilities default to those of the agent in `.agent/` with the same name."""
     if not _NAME.fullmatch(name):
         raise UsageError(
             f"{name[:80]!r} is no name for an agent: lower-case letters, digits and -, at most 63, a letter first",
@@ -72,7 +72,7 @@ def register(
 
 
 def rotate(context: ProjectContext, name: str) -> Registration:
-    """A new passkey. Whoever came with the old one is out."""
+    """Issue a new passkey. Connections with the old one end."""
     board = context.board(make=False)
     agent = _known(context, name)
     passkey = new_passkey()

@@ -59,9 +59,9 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 class Checkup(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     sandbox: SandboxKind
-    """The walls that a run gets here."""
+    """The sandbox that a session gets here."""
     why: str = ""
-    """Why it gets none, where nobody chose that."""
+    """Why it gets none, where none is configured."""
     in_project: bool
     answering: tuple[str, ...] = ()
     """The agents of the project for which an adapter is chosen."""
@@ -77,14 +77,14 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def check_up(folder: Path, environment: Mapping[str, str], machine: Machine) -> Checkup:
-    """Look at everything at once. Nothing is changed, and of keys only the names are told."""
+    """Look at everything at once. Nothing is changed, and only the names of keys are reported."""
     with machine.sandboxes.scratch(tempfile.gettempdir(), "genba-doctor-") as home:
         asking = _Asking(machine, environment, str(home))
         git, agents, gitleaks = await asyncio.gather(_git(asking), _agents(asking), _gitleaks(asking))
     context, project = await _project(folder, machine) if git.health is Health.FINE else (None, ())
     try:
-        walls = await _walls(machine, context, environment)
-        chosen, why, wrong = _sandbox(context, walls)
+        sandboxes = await _sandboxes(machine, context, environment)
+        chosen, why, wrong = _sandbox(context, sandboxes)
         more = (*await asyncio.to_thread(_abilities, machine, context), *await _tracker(context))
         more += (*_notices(context), *_telemetry(machine, context), *_parent_proxy(machine, environment))
         more += await _ground(machine, context, folder, environment)
@@ -95,7 +95,7 @@ async def check_up(folder: Path, environment: Mapping[str, str], machine: Machin
         if context is not None:
             context.close()
     python = Finding(area="machine", name="python", version=sys.version.split()[0], detail=sys.executable)
-    findings = (git, python, gitleaks, *agents, *walls, *wrong, *project, *more)
+    findings = (git, python, gitleaks, *agents, *sandboxes, *wrong, *project, *more)
     inside = context is not None
     return Checkup(findings=findings, sandbox=chosen, why=why, in_project=inside, answering=answering)
 
@@ -128,7 +128,7 @@ def _parent_proxy(machine: Machine, environment: Mapping[str, str]) -> tuple[Fin
 async def _ground(
     machine: Machine, context: ProjectContext | None, folder: Path, environment: Mapping[str, str]
 ) -> tuple[Finding, ...]:
-    """The disk, who git takes the user for, and the goals that nobody could check here."""
+    """The disk, the identity of the user in git, and the goals that cannot be checked here."""
     from genba.application.project.command_problems import goals_in_the_way, identity, remedy  # noqa: PLC0415  (only who looks)
 
     found = [_disk(context, folder)]
@@ -157,7 +157,7 @@ def _disk(context: ProjectContext | None, folder: Path) -> Finding:
 
 
 def _notices(context: ProjectContext | None) -> tuple[Finding, ...]:
-    """Whether people can be told what waits for them. Runs go on where they cannot."""
+    """Whether people can be notified. Sessions run without notifications."""
     if context is None:
         return ()
     from genba.application.project.notifications import channel_checks  # noqa: PLC0415  (one look among many)
@@ -181,7 +181,7 @@ def _telemetry(machine: Machine, context: ProjectContext | None) -> tuple[Findin
 
 
 class _Asking:
-    """Asks tools for their version, in a HOME that is nobody's and without a key."""
+    """Asks tools for their version, in an empty HOME and without a key."""
 
     def __init__(self, machine: Machine, environment: Mapping[str, str], home: str) -> None:
         self.machine = machine
@@ -206,7 +206,7 @@ class _Asking:
             idle_seconds=_PATIENCE_SECONDS,
             mark=f"doctor-{os.getpid()}-{os.path.basename(program)}",  # noqa: PTH119  (a name, not a place)
         )
-        done = await self.machine.processes.run(command, _nobody_listens)
+        done = await self.machine.processes.run(command, _ignore_output)
         found = _VERSION.search(done.stdout) if done.code == 0 else None
         return (found[0], "") if found else ("", _why(done))
 
@@ -312,7 +312,7 @@ def _key(held: str, login: str, variables: tuple[str, ...]) -> tuple[str, str]:
     return (f"no key: set {variables[0]}", f"export {variables[0]}=…") if variables else ("", "")
 
 
-async def _walls(
+async def _sandboxes(
     machine: Machine, context: ProjectContext | None, environment: Mapping[str, str]
 ) -> tuple[Finding, ...]:
     """Each kind of sandbox. It works when a trial did what a session does, with the settings of the project.
@@ -373,10 +373,10 @@ async def _tried(
 
 
 def _sandbox(
-    context: ProjectContext | None, walls: tuple[Finding, ...]
+    context: ProjectContext | None, sandboxes: tuple[Finding, ...]
 ) -> tuple[SandboxKind, str, tuple[Finding, ...]]:
-    """The walls that a run gets, why they are none, and what is wrong with those that were chosen."""
-    by_kind = {finding.name: finding for finding in walls}
+    """The sandbox that a session gets, why it gets none, and what is wrong with the chosen one."""
+    by_kind = {finding.name: finding for finding in sandboxes}
     own = context.project.file.sandbox.kind if context is not None else None
     named, where = (own, "sandbox.kind") if own is not None else (os.environ.get(SANDBOX_VARIABLE), SANDBOX_VARIABLE)
     if not named:
@@ -393,7 +393,7 @@ def _sandbox(
 
 
 def _abilities(machine: Machine, context: ProjectContext | None) -> tuple[Finding, ...]:
-    """What the kernel lets this user do for walls and large trees."""
+    """What the kernel lets this user do for sandboxes and large trees."""
     limited = machine.sandboxes.limits()
     message = f"{', '.join(limited)} by control groups" if limited else "watched: there are no control groups to use"
     limits = Finding(area="sandbox", name="limits", detail=message)
@@ -447,5 +447,5 @@ def _wrong(area: str, name: str, detail: str, install: str) -> Finding:
     return Finding(area=area, name=name, health=Health.WRONG, detail=detail, install=install)
 
 
-def _nobody_listens(_stream: str, _line: str) -> None:
+def _ignore_output(_stream: str, _line: str) -> None:
     return

@@ -1,7 +1,7 @@
 """Housekeeping: what ended tasks left is cleared away after a time, and nothing becomes unreachable.
 
-First everything is found, then each thing is cleared away for itself. Whoever dies in between leaves what the next one
-finds again; what was moved out of the way is deleted by the next run.
+First everything is found, then each thing is cleared away for itself. A process that dies in between leaves what the
+next one finds again; what was moved out of the way is deleted by the next run.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class ChannelCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def channel_checks(context: ProjectContext, environment: Mapping[str, str] = os.environ) -> tuple[ChannelCheck, ...]:
-    """The channels that the settings name. Nothing is sent, and of secrets only the names are told."""
+    """The channels that the settings name. Nothing is sent, and only the names of secrets are reported."""
     settings = context.project.fleet.notify
     found = []
     if settings.webhook is not None:
@@ -44,10 +44,10 @@ def channel_checks(context: ProjectContext, environment: Mapping[str, str] = os.
     return tuple(found)
 
 
-def notifier_of(context: ProjectContext, tell: Callable[[str], None] = lambda _told: None) -> Notifier | None:
+def notifier_of(context: ProjectContext, tell: Callable[[str], None] = lambda _message: None) -> Notifier | None:
     """Who sends the notices of a project from this process; None where it has no channel for them.
 
-    An agent has none: people are told by processes that people started.
+    An agent has none: only processes that people started notify people.
     """
     if os.environ.get("GENBA_RUN"):
         return None
@@ -70,7 +70,7 @@ def notifier_of(context: ProjectContext, tell: Callable[[str], None] = lambda _t
 
 @contextlib.asynccontextmanager
 async def notices_sent(
-    context: ProjectContext, tell: Callable[[str], None] = lambda _told: None
+    context: ProjectContext, tell: Callable[[str], None] = lambda _message: None
 ) -> AsyncIterator[None]:
     """Send notices beside whatever is done meanwhile, and those that are due in the end."""
     for check in channel_checks(context):

@@ -64,7 +64,7 @@ class ProjectPorts(msgspec.Struct, frozen=True, kw_only=True):
     load_adapter: Callable[[AgentDefinition], BaseAdapter]
     """Raises ConfigurationError where the settings name no adapter, or one that cannot be used."""
     verifier: Callable[[Maker, str], Verifier]
-    """Verifies in the sandbox of whoever made the work; the processes that it starts carry the mark."""
+    """Verifies in the sandbox of the agent that made the work; the processes that it starts carry the mark."""
     results: Callable[[], GoalResults]
     github: Callable[[GitHubSettings], GitHubAccess]
     channels: NotificationChannels

@@ -287,7 +287,7 @@ def _add_tracker(context: ProjectContext, planned: Founded) -> None:
 
 
 async def repository_of(context: ProjectContext, word: str) -> Repository:
-    """The repository that somebody names: `owner/name`, an address, or nothing, which is that of a remote."""
+    """The repository that a user names by `owner/name` or an address; by default that of the remote origin."""
     if not word:
         return await _of_remote(context)
     if _REPOSITORY.fullmatch(word):

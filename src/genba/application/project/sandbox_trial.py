@@ -1,4 +1,4 @@
-"""Does in a sandbox what a session does, step by step: only then is it said to work."""
+"""Tries a sandbox: does step by step what a session does in it."""
 
 from __future__ import annotations
 

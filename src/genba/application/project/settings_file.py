@@ -1,4 +1,4 @@
-"""The settings of a project, as somebody sees them who has read them once and works on for days."""
+"""Changes of the settings while a fleet runs for days."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from genba.domain.errors import ConfigurationError
 
 
 class SettingsFile:
-    """Tells once when the file was changed so that nobody can use it, and once when it can be used again."""
+    """Reports once when the file becomes invalid, and once when it is valid again."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -17,7 +17,7 @@ class SettingsFile:
         self._is_broken = False
 
     def news(self) -> str:
-        """What is to be told now; mostly nothing. Looking costs next to nothing."""
+        """A message about a change, or an empty string. Cheap enough to call often."""
         seen, before = self._look(), self._before
         self._before = seen
         if seen == self._seen or seen != before:

@@ -72,7 +72,7 @@ class GitHubOffice:
         return list(self.context.registry.folders())
 
     async def refresh(self, number: int, say: Say) -> None:
-        """Read one issue freshly. Where that cannot be, the copy serves, and somebody is told; without one it fails.
+        """Read one issue now. Where GitHub cannot be asked, the copy serves and `say` reports it; without a copy it fails.
 
         A task of our own has no issue there: nothing is read for it.
         """
@@ -81,13 +81,13 @@ class GitHubOffice:
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while (error := await self._read(number)) is not None:
             if isinstance(error, StateConflictError) and time.monotonic() < deadline:
-                await asyncio.sleep(_ASK_AGAIN_SECONDS)  # somebody reads all of it right now
+                await asyncio.sleep(_ASK_AGAIN_SECONDS)  # another process reads all issues now
                 continue
             if not await asyncio.to_thread(self._is_copied, number):
                 raise error
             say(f"issue #{number} is taken from the copy, as GitHub was not asked: {error.message}")
             return
-        # Whoever is let in and answered waits no longer for what went wrong before, such as a token that was replaced.
+        # GitHub answered: entries no longer wait for an earlier failure, such as a token that was replaced.
         await asyncio.to_thread(self.outbox().unpause)
 
     async def _read(self, number: int) -> GenbaError | None:

@@ -1,4 +1,4 @@
-"""Looking at a claim: the work of somebody who says that it is done, verified as everywhere else and written down."""
+"""Verifies the work of an agent that claims to be done, and records the verdict."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def judge_claim(
 
 
 def evidence_of(found: Verification, task: int) -> Evidence:
-    """Why a verdict is not `done`, for whoever has to mend it."""
+    """Why a verdict is not `done`, for the agent that fixes it."""
     check = evidence(found)
     failing = [f"{one.goal.type} ({one.goal.level}): {one.result.detail}" for one in found.results if one.rejects]
     return Evidence(

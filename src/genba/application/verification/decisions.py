@@ -38,7 +38,7 @@ def people_only(context: ProjectContext, deed: str) -> Actor:
 
 
 class Decisions:
-    """What somebody may decide in one project. Each call is one write, and can be repeated."""
+    """The decisions of a person in one project. Each call is one write, and can be repeated."""
 
     def __init__(self, context: ProjectContext, actor: Actor) -> None:
         self.context = context
@@ -78,7 +78,7 @@ class Decisions:
         return ActionResult(sentence=f"#{number} goes on", hint=waits if asked is not None else onward(self.board))
 
     def stop(self, number: int | None = None, reason: str = "") -> ActionResult:
-        """Suspend what runs now: all of it, and every `genba work` ends; or one task, until somebody decides."""
+        """Suspend what runs now: all of it, and every `genba work` ends; or one task, until a person decides."""
         if number is None:
             self.board.stop_all(True, self.actor)
             message = "told to stop: every genba work suspends its sessions and ends; branches and commits stay"
@@ -94,7 +94,7 @@ class Decisions:
 
     def answer(self, number: int, text: str, asked: int | None = None) -> ActionResult:
         """Answer what a task waits for. Its session goes on with the answer. `asked`: the question that was read."""
-        text = said(text, f'genba answer {number} "…"')
+        text = required_text(text, f'genba answer {number} "…"')
         found = the_one(self.board, number, "an answer", asked)
         self.board.answer(number, text, self.actor, found.id)
         return ActionResult(sentence=f"#{number} is answered", hint=onward(self.board))
@@ -102,7 +102,7 @@ class Decisions:
     def approve(
         self, number: int, commit: str | None = None, reason: str = "", asked: int | None = None
     ) -> ActionResult:
-        """Say yes to what a task waits for. Where nobody asked, the verified commit of a task in review is approved.
+        """Approve what a task waits for. Without an open decision, the verified commit of a task in review is approved.
 
         `asked`: what was read, and nothing else.
         """
@@ -117,9 +117,9 @@ class Decisions:
     def reject(self, number: int, reason: str, asked: int | None = None) -> ActionResult:
         """Say no to what a task waits for, and why. The reason goes back to the author or the planner.
 
-        Where nobody asked, changes are requested of the verified commit of a task in review.
+        Without an open decision, changes are requested of the verified commit of a task in review.
         """
-        reason = said(reason, f'genba reject {number} --reason "…"')
+        reason = required_text(reason, f'genba reject {number} --reason "…"')
         if asked is None and open_one(self.board, number) is None and self.board.board.commit_in_review(number):
             commit = _verified_commit(self.board.board, number, None)
             self.board.board.reject(number, commit, reason, self.actor)
@@ -144,7 +144,7 @@ class Decisions:
     # ── one task ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def comment(self, number: int, text: str) -> ActionResult:
-        self.board.board.comment(number, said(text, f'genba task comment {number} "…"'), self.actor)
+        self.board.board.comment(number, required_text(text, f'genba task comment {number} "…"'), self.actor)
         return ActionResult(sentence=f"#{number} has your comment", hint=f"genba task show {number}")
 
     def move(
@@ -174,7 +174,7 @@ def onward_after_review(context: ProjectContext, number: int) -> str:
 
 
 def waiting(board: FleetBoard, number: int) -> list[Escalation]:
-    """What waits for a decision about a task, oldest first. Whoever names a review means what is reviewed."""
+    """What waits for a decision about a task, oldest first. A review stands for the task that it reviews."""
     task, found = board.board.get(number), board.escalations()
     own = [each for each in found if each.task == number]
     return own or [each for each in found if each.task == task.review_of]
@@ -199,13 +199,13 @@ def the_one(board: FleetBoard, number: int, what: str, asked: int | None = None)
 
 
 def onward(board: FleetBoard) -> str:
-    """What to type where nobody works."""
+    """The command to continue with, where no fleet runs."""
     gone = absent(board)
     return "" if any(each.id not in gone for each in board.executors()) else "genba work   goes on with it"
 
 
-def said(text: str, hint: str) -> str:
-    """What somebody said, as far as it is text; refused where it is nothing."""
+def required_text(text: str, hint: str) -> str:
+    """The text without control characters. Raises UsageError where it is empty."""
     whole = text.replace("\0", "").encode("utf-8", "replace").decode().strip()
     if not whole:
         raise UsageError("there is nothing said", unchanged="nothing was changed.", hint=hint)

@@ -1,4 +1,4 @@
-"""Calling a task done whose work somebody merged without Genba.
+"""Calls a task done whose work was merged without Genba.
 
 Law: what counts is what is on the base now, held to the goals that the task has now. A verdict on the branch is not
 enough: the merge may have taken nothing of it, and what it brought may be gone again.
@@ -33,7 +33,7 @@ _BY_HAND = {
     TaskStatus.OPEN: (TaskStatus.IN_PROGRESS, TaskStatus.REVIEW),
     TaskStatus.IN_PROGRESS: (TaskStatus.REVIEW,),
 }
-"""The way of work that no session made and that is verified; whoever dies on it goes on from where it stands."""
+"""The way of work that no session made and that is verified; a second call continues from the current status."""
 
 
 async def settle(context: ProjectContext, number: int, base_branch: str | None) -> Task:

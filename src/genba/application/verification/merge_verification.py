@@ -72,10 +72,10 @@ class _Seen(msgspec.Struct, frozen=True):
 
 
 def _says_the_same(one: Verification | None, other: Verification) -> bool:
-    """Whether two verdicts tell the same of the same tree; how long it took is nobody's business."""
-    return one is not None and _told(one) == _told(other)
+    """True for equal verdicts on the same tree; durations do not count."""
+    return one is not None and _outcome(one) == _outcome(other)
 
 
-def _told(found: Verification) -> tuple[object, ...]:
+def _outcome(found: Verification) -> tuple[object, ...]:
     results = [(each.goal, each.result.status, each.result.detail) for each in found.results]
     return found.tree, found.subject.base, found.status, found.reason, results

@@ -80,13 +80,13 @@ async def resolve(
 
 
 async def verify(
-    context: ProjectContext, examination: Examination, fresh: bool, told: Callable[[GoalResult], None]
+    context: ProjectContext, examination: Examination, fresh: bool, on_goal: Callable[[GoalResult], None]
 ) -> Verification:
     """The verdict. That of a task is written on the blackboard; its status stays as it is."""
     assert examination.subject is not None  # noqa: S101  (asked for with needs_commit)
     mark = f"{VERIFYING}{os.getpid()}-{os.urandom(3).hex()}"
     found = await context.ports.verifier(examination.maker, mark).verify(
-        examination.subject, examination.policy, told, fresh
+        examination.subject, examination.policy, on_goal, fresh
     )
     if examination.number is not None and examination.recorded:
         context.board().record_verification(examination.number, "", found)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from genba.definitions.agent.definition import AgentDefinition
 
 _STAND_IN = "iterator"
-_NOBODY: dict[str, Any] = {
+_NEVER_ASKED: dict[str, Any] = {
     "runner": {
         "adapter": {"type": "custom", "command": "false"},
         "integrations": {"github": {"enabled": False}},
@@ -118,10 +118,10 @@ class ExternalAgentVerifier:
         return taken
 
     def _definition(self) -> AgentDefinition:
-        return self.context.registry.load(_STAND_IN, [Layer("an external agent", _NOBODY)])
+        return self.context.registry.load(_STAND_IN, [Layer("an external agent", _NEVER_ASKED)])
 
     async def _open(self, connection: AgentConnection, task: Task, plan: SessionPlan) -> Workspace:
-        """A working tree. It is there already for whoever comes back; nobody holds its branch in between."""
+        """A working tree. It is kept for an agent that comes back; its branch is not locked in between."""
         workspace = await self._tree(connection.run, connection.agent, task, plan)
         start = _start_in(workspace, connection.agent)
         await SessionRecorder(self.board.board).begin(task.number, start, lambda _older: False)

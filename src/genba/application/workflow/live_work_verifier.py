@@ -1,6 +1,6 @@
 """The desk of a fleet: looks at the work of instances that it started, while they live.
 
-Calls come in on the loop of whoever serves; the work of a run is looked at on the loop of the run, one claim at a time.
+Calls come in on the loop of the server; the work of a run is looked at on the loop of the run, one claim at a time.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Landing(msgspec.Struct, frozen=True):
 
 
 class LiveWorkVerifier:
-    """Believes git, and nobody."""
+    """Verifies by git alone."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class LiveWorkVerifier:
     async def _live(self, connection: AgentConnection) -> LiveSegment:
         """The part of an instance, when its working tree is open.
 
-        Whoever works again after a death answers before it has opened what it goes on with: that is waited for.
+        After a restart the agent may call before its worktree is open: this waits for it.
         """
         deadline = time.monotonic() + self.patience
         while True:
@@ -152,7 +152,7 @@ class LiveWorkVerifier:
         if last is not None and not last.done and last.subject.commit == proved.commit:
             return VerificationResult(done=False, commit=proved.commit, evidence=evidence_of(last, _task(connection)))
         return VerificationResult(
-            done=False, commit=proved.commit, evidence=_told_of(proved.red, _task(connection), proved.commit)
+            done=False, commit=proved.commit, evidence=_evidence_for(proved.red, _task(connection), proved.commit)
         )
 
     async def _judge_step(self, connection: AgentConnection, session: Session, number: int) -> VerificationResult:
@@ -205,7 +205,7 @@ def _task(connection: AgentConnection) -> int:
     return connection.task
 
 
-def _told_of(red: CheckResult, task: int, commit: str) -> Evidence:
+def _evidence_for(red: CheckResult, task: int, commit: str) -> Evidence:
     return Evidence(task=task, commit=commit, verdict=red.name, summary=red.detail, output=red.output)
 
 

@@ -23,7 +23,7 @@ Door = Callable[[WorkflowService, Path], AbstractAsyncContextManager[None]]
 """Serves the tools at a Unix socket, as long as the block lasts."""
 
 _LONGEST_PATH = 80
-"""Bytes; a socket in the file system cannot have much more, and whoever binds it needs some of them."""
+"""Bytes; a socket in the file system cannot have much more, and the server needs some of them."""
 _OPENING_SECONDS = 60.0
 
 
@@ -49,7 +49,7 @@ class WorkflowServer:
             raise UnrecoverableError(f"agents that ask for their next action cannot be answered: {why}")
 
     def close(self) -> None:
-        """Answer nobody any more. Safe to repeat."""
+        """Stop answering. Safe to repeat."""
         if self._loop is not None and self._leaving is not None and self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._leaving.set)
             self._thread.join(_OPENING_SECONDS)
@@ -82,7 +82,7 @@ def socket_path(layout: Layout, executor: str) -> Path:
 
 
 def _is_private(folder: Path) -> bool:
-    """Whether the folder is there, or can be made, for this user and nobody else."""
+    """Whether the folder is there, or can be made, for this user alone."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()

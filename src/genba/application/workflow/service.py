@@ -1,4 +1,4 @@
-"""The state-driven workflow of a project, for whoever serves it: boards, settings, agents and a desk, put together."""
+"""The state-driven workflow of a project, put together for its server: boards, settings, agents and the verifier."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def open_service(context: ProjectContext, desk: WorkVerifier | None = None) -> WorkflowService:
-    """The service of a project. Whoever opened it closes it, and the house after it."""
+    """The service of a project. The caller closes it before the context."""
     board = context.board()
     return WorkflowService(
         WorkflowBoard(board),
@@ -48,7 +48,7 @@ def agents_here(context: ProjectContext) -> tuple[Worker, ...]:
         try:
             definition = context.registry.load(info.name)
         except GenbaError:
-            continue  # somebody writes at it just now
+            continue  # its files are being written
         if definition.joins_fleets:
             found.append(
                 Worker(

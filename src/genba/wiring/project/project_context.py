@@ -94,7 +94,7 @@ class ProjectContext(application.ProjectContext):
 
     @classmethod
     async def find_to_look(cls, folder: Path) -> tuple[ProjectContext, ConfigurationError | None]:
-        """For who only looks, or stops what runs: settings that cannot be used are in nobody's way, and are told."""
+        """For commands that only read or stop. Returns the error of invalid settings instead of raising it."""
         from genba.definitions.project.config_recovery import usable_project  # noqa: PLC0415  (a run does not need it)
 
         layout = await RepositoryLayout.find(folder)
@@ -116,7 +116,7 @@ class ProjectContext(application.ProjectContext):
         return BlackboardTracker(self.board())
 
     def _verifier(self, maker: Maker, mark: str) -> Verifier:
-        """A verifier in the sandbox of whoever made the work."""
+        """A verifier in the sandbox of the agent that made the work."""
         from genba.wiring.sandbox.goal_sandboxes import fence_for  # noqa: PLC0415  (only what verifies pays for it)
         from genba.wiring.verification.verifier import verifier  # noqa: PLC0415
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 _RULES = "tests are counted"
 """What results are judged by: kept results of older rules do not count."""
-_NOBODY = "goals"
+_UNKNOWN_AGENT = "goals"
 """Who the commands of goals are where no agent is known that wrote what they run."""
 
 
@@ -87,14 +87,14 @@ def verifier(
     fence: GoalSandbox | None = None,
     agent: str = "",
 ) -> Verifier:
-    """Looks at commits. With a fence around them, commands of goals run behind walls.
+    """Looks at commits. With a fence, commands of goals run in that sandbox.
 
     What they run was written by an agent, so to Genba they are no person, but that agent.
     """
     from genba.application.sandbox.goal_commands import NetworkNoted, OwnTemporaryFolder  # noqa: PLC0415  (only who verifies needs it)
 
     environment = passed_on(os.environ, *layout.folders)
-    known_as = {"GENBA_RUN": mark, "GENBA_AGENT": agent or _NOBODY}
+    known_as = {"GENBA_RUN": mark, "GENBA_AGENT": agent or _UNKNOWN_AGENT}
     overlays = fence is not None and fence.overlays
     checkouts = GitCheckouts(layout, mark, partial(_left_by, processes), filters=fence is None, overlays=overlays)
 
@@ -118,7 +118,7 @@ def verifier(
         runner_for=runner_for,
         results=results(layout),
         clock=SystemClock(),
-        environment=fingerprint({**environment, "GENBA_SANDBOX": fence.told if fence is not None else ""}),
+        environment=fingerprint({**environment, "GENBA_SANDBOX": fence.fingerprint if fence is not None else ""}),
         mark=mark,
         redact=redact,
         tools=tools,
@@ -126,13 +126,13 @@ def verifier(
 
 
 async def _left_by(processes: Processes, dead: str) -> None:
-    """End what somebody left running who was killed while it verified. A run that was resumed ends its own."""
+    """End what a killed verification left running. A resumed session ends its own."""
     for each in (dead, service_mark(dead)) if is_of_one_process(dead) else ():
         await processes.sweep(each)
 
 
 async def sweep_checkouts(layout: RepositoryLayout, processes: Processes) -> None:
-    """Take away the checkouts of whoever was killed while it verified."""
+    """Remove the checkouts of killed verifications."""
     await GitCheckouts(layout, left_by=partial(_left_by, processes)).sweep()
 
 
@@ -157,7 +157,7 @@ class GoalSandbox:
         self.settings = settings
 
     @property
-    def told(self) -> str:
+    def fingerprint(self) -> str:
         """What results depend on, as one text."""
         own = (self.own.network, self.own.allow, self.own.allow_ptrace)
         return f"{self.kind} {msgspec.json.encode((self.settings, own)).decode()}"
@@ -165,7 +165,7 @@ class GoalSandbox:
     @property
     def overlays(self) -> bool:
         """Whether checkouts can be mounted in layers; otherwise each goal gets a copy."""
-        from genba.connections.git.worktrees.overlay_mount import can_overlay  # noqa: PLC0415  (only walls need it)
+        from genba.connections.git.worktrees.overlay_mount import can_overlay  # noqa: PLC0415  (only a sandbox needs it)
 
         return self.kind is SandboxKind.BUBBLEWRAP and can_overlay(self.layout.own)
 
@@ -178,7 +178,7 @@ class GoalSandbox:
         return await self.sandbox.image_id(self.settings.image)
 
     def around(
-        self, policy: Policy, processes: Processes, checkouts: GitCheckouts, told: Callable[[EgressEvent], None]
+        self, policy: Policy, processes: Processes, checkouts: GitCheckouts, on_event: Callable[[EgressEvent], None]
     ) -> Processes:
         from genba.application.sandbox.goal_commands import (  # noqa: PLC0415  (see above)
             CheckoutSpecs,
@@ -195,7 +195,7 @@ class GoalSandbox:
         )
         seen = passed_on(os.environ, *self.layout.folders)
         ports = environment_ports()
-        specs = CheckoutSpecs(self.layout, ports, own, networks, seen, checkouts.view, told)
+        specs = CheckoutSpecs(self.layout, ports, own, networks, seen, checkouts.view, on_event)
         return EnclosedCommands(self.sandbox, processes, ports.host, specs.spec)
 
 

@@ -109,7 +109,7 @@ async def _is_green(context: ProjectContext, commit: str) -> bool:
     found = await verify_target.resolve(context, commit, None, (), needs_commit=True)
     tests = tuple(frozen for frozen in found.policy.goals if isinstance(frozen.goal, TestsPass))
     only = msgspec.structs.replace(found, policy=msgspec.structs.replace(found.policy, goals=tests))
-    seen = await verify_target.verify(context, only, fresh=True, told=lambda _result: None)
+    seen = await verify_target.verify(context, only, fresh=True, on_goal=lambda _result: None)
     return bool(seen.results) and all(each.result.status is CheckStatus.PASSED for each in seen.results)
 
 

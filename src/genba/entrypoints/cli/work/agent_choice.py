@@ -2,7 +2,6 @@
 
 from genba.domain.errors import NotFoundError
 from genba.entrypoints.cli.failures import show_note
-from genba.judgement.scheduling.assignment import NoAgent, assign
 from genba.wiring import ProjectContext
 
 
@@ -17,6 +16,8 @@ def agent_for(context: ProjectContext, number: int) -> str:
     default = context.project.fleet.work.agent
     if not context.has_board():
         return default
+    from genba.judgement.scheduling.assignment import NoAgent, assign  # noqa: PLC0415  (most sessions have no task)
+
     task = context.board().get(number)
     infos, _ = context.registry.agents()
     choice = assign(task, [each for each in infos if each.answers], default, context.project.stages.get(task.type, ()))
