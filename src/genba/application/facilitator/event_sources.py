@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from genba.blackboard.triage.task_events import history
-from genba.domain.commit_time import commit_time
+from genba.domain.tracker.commit_time import commit_time
 from genba.judgement.triage.event_history import chronicle
 
 if TYPE_CHECKING:

@@ -26,7 +26,6 @@ from genba.coordination.facilitator.facilitator import (
     TriageResult,
 )
 from genba.coordination.facilitator.issue_facts import is_board
-from genba.domain.commit_time import commit_time
 from genba.domain.decoding import reader
 from genba.domain.errors import (
     AccessRefusedError,
@@ -47,6 +46,7 @@ from genba.domain.facilitation import (
     SeenSession,
 )
 from genba.domain.timestamps import format_time, hours_between
+from genba.domain.tracker.commit_time import commit_time
 from genba.judgement.tracking.issue_changes import Wanted
 from genba.judgement.triage.maintenance import Keeping, needs_a_person
 

@@ -72,7 +72,7 @@ class GitHubOffice:
         return list(self.context.registry.folders())
 
     async def refresh(self, number: int, say: Say) -> None:
-        """Read one issue now. Where GitHub cannot be asked, the copy serves and `say` reports it; without a copy it fails.
+        """Read one issue now. Where GitHub cannot be asked, the copy serves and `say` reports it.
 
         A task of our own has no issue there: nothing is read for it.
         """

@@ -15,10 +15,10 @@ import msgspec
 from genba.connections.git.repository.commands import Git
 from genba.connections.git.repository.layout import RepositoryLayout
 from genba.connections.git.scanning.session_commits import brought_by_sessions, signature
-from genba.domain.commit_time import WITHIN, Hours, commit_time
 from genba.domain.errors import GitError
 from genba.domain.facilitation import How, Scanned, ScanPosition, SeenBranch, SeenCommit
 from genba.domain.tracker.branch_names import numbered
+from genba.domain.tracker.commit_time import WITHIN, Hours, commit_time
 
 _ISSUE, _AGENT, _SESSION = b"\nIssue:", b"\nAgent:", b"\nSession:"
 _OURS = re.compile(
