@@ -199,10 +199,6 @@ SENTENCES: dict[str, str] = {
     "the plan cannot be used, it has {count} problems. Propose the whole plan again, without them.": (
         "計画は使えません。問題が {count} 件あります。問題を除いて、計画全体をもう一度提案してください。"
     ),
-    "a person rejected the plan that was proposed. Propose another one that meets what they say.": (
-        "提案された計画は人間に却下されました。その意見に沿う別の計画を提案してください。"
-    ),
-    "no reason was given": "理由は示されていません",
     "the plan was rejected": "計画は却下されました",
     "a person rejected it": "人間が却下しました",
     "it has {count} parts, and at most {most} are allowed": "部分が {count} 件あります。上限は {most} 件です",
