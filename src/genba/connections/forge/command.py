@@ -34,11 +34,11 @@ class CommandForge:
         return await self._last_line(self.finding, {"{branch}": branch}, "looked for")
 
     async def open(self, request: PullRequest) -> str:
-        """Open it, unless the branch has an open one: only its owner can bring that one's words up to date."""
+        """Open it, unless the branch has an open one: Genba does not edit that."""
         found = await self.find(request.branch)
         if found:
             return found
-        import tempfile  # noqa: PLC0415  (only who opens a pull request pays for it)
+        import tempfile  # noqa: PLC0415  (only a new pull request needs it)
 
         with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".md") as body:
             body.write(request.body)
@@ -51,12 +51,12 @@ class CommandForge:
             }
             return await self._last_line(self.opening, values, "opened")
 
-    async def _last_line(self, words: tuple[str, ...], values: dict[str, str], deed: str) -> str:
+    async def _last_line(self, args: tuple[str, ...], values: dict[str, str], verb: str) -> str:
         for name, value in values.items():
-            words = tuple(word.replace(name, value) for word in words)
+            args = tuple(arg.replace(name, value) for arg in args)
         done = await self.processes.run(
             Command(
-                argv=words,
+                argv=args,
                 workdir=str(self.folder),
                 environment=self.environment,
                 timeout_seconds=self.timeout_seconds,
@@ -68,7 +68,7 @@ class CommandForge:
         if done.code != 0:
             output = (done.stderr or done.stdout).strip()[-500:]
             raise UnrecoverableError(
-                f"the pull request could not be {deed}: {output}", hint="check `forge` in .genba/config.yaml"
+                f"the pull request could not be {verb}: {output}", hint="check `forge` in .genba/config.yaml"
             )
         lines = done.stdout.strip().splitlines()
         return lines[-1].strip() if lines else ""

@@ -38,8 +38,8 @@ def session_listener(run: str, content: bool, source: str) -> Callable[[Event], 
     if left is not None:
         left.end()
     _HERE.runs = {known: other for known, other in _HERE.runs.items() if other.is_open}
-    _HERE.runs[run] = heard = RunTelemetry(telemetry, run, content)
-    return heard
+    _HERE.runs[run] = recorder = RunTelemetry(telemetry, run, content)
+    return recorder
 
 
 def with_fleet_telemetry(

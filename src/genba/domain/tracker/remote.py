@@ -1,4 +1,4 @@
-"""What a tracker and a forge show of an issue and of a pull request, in the words of the house."""
+"""What a tracker and a forge show of issues and pull requests."""
 
 from enum import StrEnum
 
