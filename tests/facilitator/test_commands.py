@@ -53,7 +53,7 @@ def test_the_status_says_what_is_true_and_what_to_type(field: Project) -> None:
 
 def test_by_default_nothing_is_posted_and_a_preview_is_shown(field: Project) -> None:
     done = field.genba("facilitate", check=1)
-    assert "would be said   genba facilitate --apply" in done.out
+    assert "comments and labels, not sent   genba facilitate --apply" in done.out
     assert "#3 label +blocked: waits for #1" in done.out
     assert "not complete: 5 actions are not carried out" in done.err
     assert comments(field) == {1: [], 2: [], 3: [], 4: []}
@@ -206,7 +206,7 @@ def test_a_run_that_only_its_journal_tells_of_is_seen(project: Project) -> None:
     [
         (("--project", "5"), "the issues of this project do not live there"),
         (("--project-owner", "acme"), "--project-owner belongs to --project"),
-        (("--apply", "--dry-run"), "--apply does it and --dry-run only shows it"),
+        (("--apply", "--dry-run"), "--apply and --dry-run exclude each other"),
         (("--watch", "0"), "a number of minutes above zero"),
         (("--graph", "--apply"), "only show: they go with neither"),
     ],

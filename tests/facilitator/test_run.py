@@ -106,7 +106,7 @@ def test_it_prints_the_report_of_genba_facilitate_and_ends_with_0(project: Proje
     shown = project.genba("facilitate", check=1)
     done = project.genba("run", "facilitator", check=0)
     assert report_of(done.out) == report_of(shown.out)
-    assert "would be said   genba facilitate --apply" in done.out
+    assert "comments and labels, not sent   genba facilitate --apply" in done.out
     assert "#2 label +blocked: waits for #1" in done.out
     assert "genba run iterator --issue 1" in done.out
     assert printed(project, 2) == []
@@ -114,10 +114,10 @@ def test_it_prints_the_report_of_genba_facilitate_and_ends_with_0(project: Proje
 
 def test_applied_it_says_so_once(project: Project) -> None:
     issues(project)
-    assert "\n said\n" in project.genba("run", "facilitator", "--apply", check=0).out
+    assert "\n comments and labels\n" in project.genba("run", "facilitator", "--apply", check=0).out
     before = {number: (printed(project, number), project.task(number).version) for number in (1, 2)}
     again = project.genba("run", "facilitator", "--apply", check=0).out
-    assert " said\n" not in again
+    assert " comments and labels\n" not in again
     assert {number: (printed(project, number), project.task(number).version) for number in (1, 2)} == before
     assert [len(all_) for all_, _ in before.values()] == [1, 1]
 
@@ -164,5 +164,5 @@ def test_what_cannot_be_is_refused_before_it_begins(project: Project, words: tup
 
 def test_a_dry_run_may_be_asked_for_by_its_name(project: Project) -> None:
     issues(project)
-    assert "would be said" in project.genba("run", "facilitator", "--dry-run", check=0).out
+    assert "comments and labels, not sent" in project.genba("run", "facilitator", "--dry-run", check=0).out
     assert printed(project, 1) == []
