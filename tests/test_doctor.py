@@ -196,7 +196,7 @@ def test_without_bubblewrap_a_run_has_no_sandbox_and_reports_it(machine: Machine
     done = machine.doctor()
     result = machine.doctor("--json").json
 
-    assert "no walls (bwrap is not installed)" in done.out
+    assert "without a sandbox (bwrap is not installed)" in done.out
     assert "apt-get install bubblewrap" in done.out
     assert (result["can_run"], result["sandbox"]) == (True, "worktree")
 
