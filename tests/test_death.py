@@ -335,3 +335,15 @@ def test_a_run_that_died_while_its_tree_was_removed_still_closes_its_issue(proje
 
     assert resumed["outcome"] == "completed"
     assert project.issue_front(3)["state"] == "closed"
+
+
+@pytest.mark.parametrize("issue", [False, True], ids=["without a task", "of a task"])
+def test_a_killed_session_is_shown_as_suspended(project: Project, tmp_path: Path, issue: bool) -> None:
+    _three_step_agent(project, tmp_path, "implement")
+    words = ["worker"]
+    if issue:
+        project.issue(1, "Add a page")
+        words += ["--issue", "1"]
+    run = _killed(project, tmp_path / "seen", *words)
+    shown = {each["run"]: each["status"] for each in project.genba("sessions", "--json").json}
+    assert shown == {run: "suspended"}

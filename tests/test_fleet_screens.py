@@ -638,10 +638,10 @@ queue of genba/4-shop · 0 open
 
 def test_sessions() -> None:
     assert report(list(session_lines(SESSIONS, TITLES, NOW, 120))) == snapshot("""\
-            task                 try  agent     for               cost   what
- ✗ failed   #20 Move the till    1    iterator  work  5:10 m      $0.40  the same failure twice
- ◌ waiting  #20 Move the till    2    builder   work  1 h ago     $1.10  waits for the merge queue
- ◐ running  #18 Choose a region  1    iterator  work  10 min ago         iterating implement 3 on laptop
+            task                 session               attempt  for   time        cost
+ ✗ failed   #20 Move the till    iterator-20-1-aaaaaa  1        work  5:10 m      $0.40  the same failure twice
+ ◌ waiting  #20 Move the till    builder-20-2-bbbbbb   2        work  1 h ago     $1.10  waits for the merge queue
+ ◐ running  #18 Choose a region  iterator-18-1-cccccc  1        work  10 min ago         iterating implement 3 on laptop
 """)
 
 

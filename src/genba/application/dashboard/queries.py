@@ -17,12 +17,13 @@ from genba.application.dashboard.cost import cost_picture
 from genba.application.dashboard.graph import graph_picture
 from genba.application.dashboard.queue import queue_picture
 from genba.application.dashboard.workers import WorkersView
+from genba.application.sessions.liveness import current_sessions
 from genba.application.tracker.task_links import outside_of
 from genba.blackboard.database.change_counter import ChangeCounter
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.blackboard.views import board_views
 from genba.blackboard.views.board_views import ColumnQuery
-from genba.coordination.engine.worker_liveness import absent, as_they_stand
+from genba.coordination.engine.worker_liveness import absent
 from genba.domain.tasks.task import TaskStatus
 from genba.domain.views.summary import BoardView, Card, Column
 from genba.judgement.views.status_reasons import TaskStatusReason
@@ -90,12 +91,12 @@ class DashboardQueries:
     def sessions(self, number: int | None = None) -> list[FleetSession]:
         """The sessions of one task, or the newest of every task that has not ended, as they stand now."""
         if number is None:
-            return as_they_stand(self.fleet, self.field().sessions)
+            return current_sessions(self.context, self.fleet, self.field().sessions)
         self.fleet.board.get(number)
-        return as_they_stand(self.fleet, self.fleet.sessions(number))
+        return current_sessions(self.context, self.fleet, self.fleet.sessions(number))
 
     def session(self, run: str) -> FleetSession:
-        return as_they_stand(self.fleet, [self.fleet.session(run)])[0]
+        return current_sessions(self.context, self.fleet, [self.fleet.session(run)])[0]
 
     def outside(self, task: Task) -> tuple[str, tuple[TrackedPullRequest, ...]]:
         """Where its issue is, and its pull requests."""

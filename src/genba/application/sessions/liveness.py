@@ -1,28 +1,47 @@
-"""Whether a session is worked on now: by the lock of its executor, or by the lock of its branch."""
+"""Liveness of a session: by the lock of its executor, or of its branch where `genba run` started it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from genba.application.sessions.host import host_name
+from genba.coordination.engine.worker_liveness import SUSPENDED, absent
 from genba.domain.timestamps import parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from genba.application.project.project_context import ProjectContext
+    from genba.blackboard.fleet.fleet_board import FleetBoard
     from genba.domain.fleet.records import FleetSession
 
 _ALIVE_ELSEWHERE_SECONDS = 3600.0
 
 
-def is_alive(context: ProjectContext, session: FleetSession, absent: Collection[str]) -> bool:
-    """True while a session is worked on. One of another machine counts for a while after its last heartbeat."""
+def current_sessions(
+    context: ProjectContext, board: FleetBoard, sessions: Iterable[FleetSession]
+) -> list[FleetSession]:
+    """Sessions as every screen shows them: one whose process is gone is suspended, not running."""
+    recorded = list(sessions)
+    gone = absent(board) if any(each.status == "running" for each in recorded) else frozenset()
+    return [
+        msgspec.structs.replace(each, status=SUSPENDED)
+        if each.status == "running" and not is_alive(context, each, gone)
+        else each
+        for each in recorded
+    ]
+
+
+def is_alive(context: ProjectContext, session: FleetSession, gone: Collection[str]) -> bool:
+    """True while its process lives. A session on another host counts as alive for an hour after its last heartbeat."""
     if session.status != "running":
         return False
     if session.executor:
-        return session.executor not in absent
+        return session.executor not in gone
     if session.host in ("", host_name()):
         return bool(session.branch) and context.is_running(session.branch)
     return _seconds_since(session.heartbeat_at) < _ALIVE_ELSEWHERE_SECONDS

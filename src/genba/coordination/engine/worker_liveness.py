@@ -1,15 +1,12 @@
 """Who is at work: the executors of a project as their locks tell, whatever they could still write down."""
 
-from collections.abc import Iterable
 from pathlib import Path
-
-import msgspec
 
 from genba.blackboard.database.store import Statement, Transaction
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.coordination.engine.executor_lock import FileLock, lock_number
 from genba.coordination.engine.workflow_names import WorkflowNames
-from genba.domain.fleet.records import Executor, FleetSession
+from genba.domain.fleet.records import Executor
 
 SUSPENDED = "suspended"
 """How a session stands whose executor has gone: it goes on with the next one."""
@@ -34,16 +31,6 @@ def absent(board: FleetBoard) -> frozenset[str]:
         holder = FileLock(Path(board.store.place), "").holder()
         gone |= {executor.id for executor in live if not _is_holder(executor, holder)}
     return frozenset(gone)
-
-
-def as_they_stand(board: FleetBoard, sessions: Iterable[FleetSession]) -> list[FleetSession]:
-    """Sessions as they are now. One whose executor has gone, or was killed, does not run: it is suspended."""
-    found = list(sessions)
-    gone = absent(board) if any(each.status == "running" for each in found) else frozenset()
-    return [
-        msgspec.structs.replace(each, status=SUSPENDED) if each.status == "running" and each.executor in gone else each
-        for each in found
-    ]
 
 
 def _is_held(tx: Transaction, executor: str) -> bool:

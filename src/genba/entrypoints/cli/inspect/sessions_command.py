@@ -8,7 +8,8 @@ from typing import Any
 import click
 import msgspec
 
-from genba.coordination.engine.worker_liveness import SUSPENDED, as_they_stand
+from genba.application.sessions.liveness import current_sessions
+from genba.coordination.engine.worker_liveness import SUSPENDED
 from genba.domain.events import LoopEnded, RunEnded, RunResumed, RunStarted
 from genba.domain.fleet.records import FleetSession
 from genba.entrypoints.cli.decide.decision_commands import columns, fleet_board, titles
@@ -61,14 +62,14 @@ def _sessions(context: ProjectContext, number: int | None, ended_too: bool) -> l
     if number is not None:
         board = fleet_board(context)
         board.board.get(number)
-        return as_they_stand(board, board.sessions(number))
+        return current_sessions(context, board, board.sessions(number))
     if ended_too:
         return sorted(_all_sessions(context), key=lambda each: each.started_at, reverse=True)
     running = [each for each in _without_task(context) if each.status != "ended"]
     if not context.has_board():
         return running
     board = fleet_board(context)
-    return as_they_stand(board, list(board.field().sessions)) + running
+    return current_sessions(context, board, list(board.field().sessions)) + running
 
 
 def _all_sessions(context: ProjectContext) -> Iterator[FleetSession]:
@@ -77,7 +78,7 @@ def _all_sessions(context: ProjectContext) -> Iterator[FleetSession]:
         board = fleet_board(context)
         recorded = [each for task in board.board.find() for each in board.sessions(task.number)]
         known = {each.run for each in recorded}
-        yield from as_they_stand(board, recorded)
+        yield from current_sessions(context, board, recorded)
     yield from (each for each in _without_task(context) if each.run not in known)
 
 
