@@ -133,7 +133,7 @@ CASES: list[tuple[Callable[[Project], None], tuple[str, ...]]] = [
     (_leaving_link, ("leaves the agent's folder",)),
     (_no_path_to_the_end, ("no path leads from here to a closing step",)),
     (_too_small_budget, ("the shortest path to the end takes 2 iterations, and only 1 are allowed",)),
-    (_variable_without_supplier, ("prompts/work.md: {uv-topik}: nobody supplies topik", 'did you mean "topic"?')),
+    (_variable_without_supplier, ("prompts/work.md: {uv-topik}: nothing supplies topik", 'did you mean "topic"?')),
     (_wide_step, ('"bypassPermissions" is wider than the agent\'s "plan"',)),
     (_no_adapter, ("no adapter is chosen", "custom, facilitator, opencode, scripted")),
     (_unknown_adapter, ('there is no adapter "scriptd"', 'did you mean "scripted"?')),

@@ -61,7 +61,7 @@ class Guests:
 
     @property
     def logs(self) -> list[Path]:
-        return [self.ground.home / f"external agent-{part.number}.log" for part in self.parts]
+        return [self.ground.home / f"external-agent-{part.number}.log" for part in self.parts]
 
     def look_after(self) -> None:
         """Who was killed comes again; who has left with nothing more to do stays away.
@@ -138,7 +138,7 @@ class Guests:
     def _enter(self, number: int) -> None:
         own = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
         environment = {**own, "PYTHONPATH": str(self.ground.home / "cast"), **self._keys[number]}
-        with (self.ground.home / f"external agent-{number}.log").open("ab") as log:
+        with (self.ground.home / f"external-agent-{number}.log").open("ab") as log:
             self._here[number] = subprocess.Popen(
                 [*_PYTHON, str(self.ground.home), str(number)],
                 cwd=self.ground.home,

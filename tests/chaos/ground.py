@@ -24,7 +24,7 @@ DISK_MB = 192
 LEASE = 20
 """Seconds after which an external agent that was killed has left its connection too."""
 _LOOK = (
-    "SELECT (SELECT count(*) FROM events), (SELECT count(*) FROM events WHERE session NOT LIKE 'external agent-%'),"
+    "SELECT (SELECT count(*) FROM events), (SELECT count(*) FROM events WHERE session NOT LIKE 'external-agent-%'),"
     " (SELECT count(*) FROM tasks WHERE status NOT IN ('done', 'blocked')),"
     " (SELECT count(*) FROM sessions WHERE status <> 'ended'),"
     " (SELECT count(*) FROM merge_entries WHERE status IN ('queued', 'merging', 'stuck')),"
@@ -116,7 +116,7 @@ class Ground:
 
 
 def external_agent_of(part: Part) -> str:
-    return f"external agent-{part.number}" if part.kind is Kind.ASKING and part.variant % 2 else ""
+    return f"external-agent-{part.number}" if part.kind is Kind.ASKING and part.variant % 2 else ""
 
 
 class Asked:

@@ -44,7 +44,7 @@ def test_an_unexpected_error_is_a_finding_in_every_log(tmp_path: Path) -> None:
     )
     (tmp_path / "workhost-a.log").write_text(f" ● done  #3\n{message}", "utf-8")
     (tmp_path / "mcp.log").write_text("Traceback (most recent call last):\n  File\n", "utf-8")
-    (tmp_path / "external_agent-3.log").write_text("Traceback of somebody else's program\n", "utf-8")
+    (tmp_path / "external-agent-3.log").write_text("Traceback of somebody else's program\n", "utf-8")
 
     assert [line.partition(":")[0] for line in unforeseen(tmp_path)] == ["workhost-a.log", "mcp.log"]
 

@@ -183,7 +183,7 @@ def test_a_variable_that_is_not_declared_is_refused(project: Project) -> None:
 
 def test_a_variable_without_a_value_is_refused(project: Project) -> None:
     project.agent(steps={"work": {"uvVariables": ["colour"]}})
-    assert "steps.work.uvVariables: nobody supplies colour" in project.genba("run", "worker", check=3).err
+    assert "steps.work.uvVariables: nothing supplies colour" in project.genba("run", "worker", check=3).err
 
 
 def test_every_variable_of_a_run_can_be_used(project: Project) -> None:

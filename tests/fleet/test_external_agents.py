@@ -53,7 +53,7 @@ class Guests:
 
     async def external_agent(self) -> AgentConnection:
         self._connections += 1
-        name = f"external agent-{self._connections}"
+        name = f"external-agent-{self._connections}"
         agent = WorkflowBoard(self.context.board()).register(name)
         return AgentConnection(
             id=f"connection{self._connections}",
