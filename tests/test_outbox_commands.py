@@ -118,7 +118,7 @@ def test_what_failed_is_shown_with_its_answer_and_what_waits_behind_it(project: 
     shown = project.genba("outbox", "show", "1", check=0)
     assert "| All goals hold." in shown.out
     assert "run        worker-1" in shown.out
-    assert "said       the issue is locked" in shown.out
+    assert "error      the issue is locked" in shown.out
     assert "waits for  entry 1" in project.genba("outbox", "show", "2", check=0).out
     assert project.genba("outbox", "show", "2", "--json", check=0).json["status"] == "pending"
 
