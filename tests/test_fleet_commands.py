@@ -143,7 +143,7 @@ def test_an_answer_is_read_from_standard_input(project: Project) -> None:
 def test_an_answer_says_something(project: Project, nothing: str) -> None:
     project.issue(1, "Choose a region")
     asked(project)
-    assert "there is nothing said" in refused(project, "answer", "1", nothing, code=2)
+    assert "the text is empty" in refused(project, "answer", "1", nothing, code=2)
     assert project.task(1).status is TaskStatus.BLOCKED
 
 
@@ -180,7 +180,7 @@ def test_attempts_that_came_to_nothing_are_approved_for_one_more(project: Projec
 
     done = project.genba("approve", "1", "--reason", "the key is there now", check=0)
 
-    assert "#1 is approved: attempts" in done.out
+    assert "#1 is approved: another attempt" in done.out
     assert project.task(1).status is TaskStatus.OPEN
     with fleet(project) as board:
         assert board.escalation(1).answer == "the key is there now"
@@ -262,7 +262,7 @@ def test_a_commit_that_is_rejected_is_not_approved(project: Project) -> None:
 
     done = project.genba("reject", "1", "--reason", "no tests for the empty till", check=0)
 
-    assert "#1 is rejected: review" in done.out
+    assert "#1 is rejected: its commit" in done.out
     assert project.task(1).approved == ""
     with fleet(project) as board:
         assert board.escalation(1).answer == "no tests for the empty till"

@@ -193,7 +193,7 @@ def test_what_happened_to_a_task_is_its_history(project: Project) -> None:
         (("depend", "1", "--on", "2"), 5, "#1 → #2 → #1"),
         (("depend", "1"), 2, "say what the task depends on"),
         (("block", "1", "--reason", "x", "--by", "9"), 4, "#9"),
-        (("comment", "1", "  "), 2, "there is nothing said"),
+        (("comment", "1", "  "), 2, "the text is empty"),
     ],
 )
 def test_a_refusal_says_why_and_changes_nothing(

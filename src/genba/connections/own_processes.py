@@ -1,6 +1,6 @@
 """The mark of the processes that Genba starts for itself, and how such a process ended.
 
-Genba ends children that it did not start (`process/orphans.py`). It knows its own by a variable in their environment.
+Genba ends children that it did not start (`processes/orphans.py`). It knows its own by a variable in their environment.
 Law: every process that is started with an environment of its own gets that environment from `own_environment`.
 """
 

@@ -37,6 +37,19 @@ def people_only(context: ProjectContext, deed: str) -> Actor:
     return actor
 
 
+_APPROVED = {
+    EscalationKind.QUESTION: "its question",
+    EscalationKind.ATTEMPTS: "another attempt",
+    EscalationKind.CONFLICT: "another attempt to merge",
+    EscalationKind.FAILED: "another attempt to merge",
+    EscalationKind.REVIEW: "its commit",
+    EscalationKind.BUDGET: "a larger budget",
+    EscalationKind.PLAN: "its plan",
+    EscalationKind.STOPPED: "its next session",
+}
+"""What a person approves, by kind of decision."""
+
+
 class Decisions:
     """The decisions of a person in one project. Each call is one write, and can be repeated."""
 
@@ -110,9 +123,9 @@ class Decisions:
         if found is not None:
             _check_commit(found, commit)
             self.board.decide(number, True, reason, self.actor, found.id)
-            return ActionResult(sentence=f"#{number} is approved: {found.kind}", hint=self._onward(found))
+            return ActionResult(sentence=f"#{number} is approved: {_APPROVED[found.kind]}", hint=self._onward(found))
         self.board.board.approve(number, _verified_commit(self.board.board, number, commit), self.actor)
-        return ActionResult(sentence=f"#{number} is approved: review", hint=self._after_review(number))
+        return ActionResult(sentence=f"#{number} is approved: its commit", hint=self._after_review(number))
 
     def reject(self, number: int, reason: str, asked: int | None = None) -> ActionResult:
         """Say no to what a task waits for, and why. The reason goes back to the author or the planner.
@@ -123,14 +136,14 @@ class Decisions:
         if asked is None and open_one(self.board, number) is None and self.board.board.commit_in_review(number):
             commit = _verified_commit(self.board.board, number, None)
             self.board.board.reject(number, commit, reason, self.actor)
-            return ActionResult(sentence=f"#{number} is rejected: review", hint=self._after_review(number))
+            return ActionResult(sentence=f"#{number} is rejected: its commit", hint=self._after_review(number))
         found = the_one(self.board, number, "a decision", asked)
         kind = found.kind
         self.board.decide(number, False, reason, self.actor, found.id)
         goes_on = kind in (EscalationKind.REVIEW, EscalationKind.PLAN)
         other = f"genba task cancel {number}   or let it go on: genba task unblock {number}"
         stays = "" if goes_on else ", and stays as it is"
-        message = f"#{number} is rejected: {kind}{stays}"
+        message = f"#{number} is rejected: {_APPROVED[kind]}{stays}"
         return ActionResult(sentence=message, hint=self._onward(found) if goes_on else other)
 
     def _onward(self, found: Escalation) -> str:
@@ -208,7 +221,7 @@ def required_text(text: str, hint: str) -> str:
     """The text without control characters. Raises UsageError where it is empty."""
     whole = text.replace("\0", "").encode("utf-8", "replace").decode().strip()
     if not whole:
-        raise UsageError("there is nothing said", unchanged="nothing was changed.", hint=hint)
+        raise UsageError("the text is empty", unchanged="nothing was changed.", hint=hint)
     return whole
 
 

@@ -61,7 +61,7 @@ _HOPS = 16
 
 
 class Tools:
-    """Gathers folders of tools, and what their links lead to. `is_system` says what is seen anyway."""
+    """Gathers folders of tools, and what their links lead to."""
 
     def __init__(self, home: str) -> None:
         self.home = os.path.normpath(home) if home.startswith("/") else ""

@@ -147,7 +147,7 @@ class MergeQueue:
         self.most_taken = most_taken
 
     async def handle(self, payload: str, steps: Steps) -> str:
-        """One turn as a durable handler: a `TurnOrder` as JSON in, a `TurnReport` as JSON out."""
+        """One queue pass as a durable handler: a `QueuePassOrder` as JSON in, a `QueuePassReport` as JSON out."""
         order = reader(QueuePassOrder).decode(payload)
         return msgspec.json.encode(await self.run(order, steps)).decode()
 

@@ -1,7 +1,7 @@
 """The state of a worktree that an agent can write, as git would see it, without git in that worktree.
 
 Law: the host starts git in folders that it made for itself, and in no other. What may have changed is found by a walk
-(`treewalk`), copied into a new folder below `.git/genba/staging` that no agent sees, and given to git there. The
+(`tree_walk`), copied into a new folder below `.git/genba/staging` that no agent sees, and given to git there. The
 repository of that folder is made by the host: its settings are those of the user, its attributes turn off every
 filter, and it has no hook. So nothing that an agent leaves in its worktree can make git run a command: no nested
 repository, no filter, no attribute, no link, no file in the place of a folder.

@@ -129,7 +129,7 @@ def is_gone(process: int) -> bool:
 
 
 def is_held(path: Path) -> bool:
-    """Whether a process holds the lock. A look keeps no process from taking it (see `locking`)."""
+    """Whether a process holds the lock. It blocks no process that takes the lock."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)

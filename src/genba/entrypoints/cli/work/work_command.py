@@ -82,13 +82,13 @@ class PlainFleetView:
 @click.command("work")
 @click.option("--workers", type=click.IntRange(1, _MOST_WORKERS), help="Sessions at one time; else work.workers.")
 @click.option("--until-empty", is_flag=True, help="End when nothing is left that could be done.")
-@click.option("--agent", default="", metavar="AGENT", help="Only what this agent would do.")
+@click.option("--agent", default="", metavar="AGENT", help="Only tasks that this agent takes.")
 @click.option("--label", default="", help="Only tasks with this label.")
-@click.option("--project", type=click.IntRange(1), metavar="N", help="Only the issues on this board of GitHub.")
-@click.option("--project-owner", metavar="NAME", help="Who owns that board; by default the owner of the repository.")
-@click.option("--executor", default="", metavar="ID", help="The name of this process in the fleet; else of the host.")
+@click.option("--project", type=click.IntRange(1), metavar="N", help="Only issues on this GitHub project.")
+@click.option("--project-owner", metavar="NAME", help="The owner of the project.  [default: of the repository]")
+@click.option("--executor", default="", metavar="ID", help="The name of this executor.  [default: the host]")
 @click.option("--plain", is_flag=True, help="One line per event, also in a terminal.")
-@click.option("--json", "as_json", is_flag=True, help="Print what it came to as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def work(
     workers: int | None,
     until_empty: bool,
