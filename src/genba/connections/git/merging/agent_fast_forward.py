@@ -1,7 +1,7 @@
 """Moving a branch that is checked out in a worktree of Genba's, together with the files of that worktree.
 
 Subtasks land on the branch of their parent, which may be checked out where an agent works. Git is not started there:
-the state of the worktree comes from `staging`, and its files are changed by `checkout_files`. The files come first and the
+the state of the worktree comes from `staging`, and `checkout_files` changes its files. The files come first and the
 branch last: the next one that lands after a death finds the files of the commit, and moves the branch.
 """
 
