@@ -48,7 +48,7 @@ def test_a_goal_that_fails_brings_a_plain_command_on_without_words(project: Proj
 @pytest.mark.parametrize(
     ("language", "works", "plans", "claims"),
     [
-        ("en", "Do the next piece of it.", "Change nothing yet", "You said"),
+        ("en", "Do the next piece of it.", "Change nothing yet", "You claimed"),
         ("ja", "計画の次の部分を行ってください。", "まだ何も変更しないでください", "あなたの宣言"),
     ],
 )

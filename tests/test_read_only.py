@@ -70,6 +70,6 @@ def test_what_cannot_be_written_down_is_not_run(project: Project, freeze: Freeze
 
     for words in (("work", "--until-empty"), ("run", "worker", "--issue", "1")):
         refused = project.genba(*words, check=5)
-        assert ".git/genba cannot be written, and what runs is written down there" in refused.err
+        assert ".git/genba cannot be written, and Genba keeps its records there" in refused.err
         assert "hint: see who may write it: ls -ld " in refused.err
     assert "Move the till" in project.genba("task", "list", check=0).out

@@ -65,7 +65,7 @@ worker · #7 "Make it good" · scripted · worktree · genba/7-make-it-good
     assert project.prompts()[1] == snapshot("""\
 # Go on
 
-This is iteration 2. Last time you said:
+This is iteration 2. Your last reply:
 
 {"next_action":{"action":"next"},"status":"completed"}
 
@@ -85,7 +85,7 @@ Genba takes care of the issue: close it when done.
 
 ## What is still missing (attempt 1 of 3 failed)
 
-You said "completed". Genba checked, and `good` does not hold: error: it is BAD (exit code 1)
+You claimed "completed". Genba checked, and `good` does not hold: error: it is BAD (exit code 1)
 
 ```
 BAD

@@ -429,7 +429,7 @@ def test_a_claim_with_conditions_that_hold_completes(project: Project) -> None:
 def test_a_claim_with_conditions_that_do_not_hold_is_retried_with_the_gap(project: Project) -> None:
     gap = [
         "attempt 1 of 3 failed",
-        'You said "completed". Genba checked, and `made` does not hold: there is no file made.txt',
+        'You claimed "completed". Genba checked, and `made` does not hold: there is no file made.txt',
     ]
     turns = [
         work({"status": "completed"}),

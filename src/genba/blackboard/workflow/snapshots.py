@@ -8,6 +8,7 @@ import msgspec
 from genba.blackboard.database.sanitize import now, seen
 from genba.blackboard.database.store import Row, Statement, Transaction
 from genba.blackboard.fleet.returned_work import came_back, evidence_of_merge
+from genba.blackboard.tasks.history import AGENT_CONNECTED, PART_BEGAN
 from genba.blackboard.workflow import messages
 from genba.blackboard.workflow.agent_connections import PART_OVER, TAKEN, known
 from genba.blackboard.workflow.connection_values import StoredConnection, WorkflowLimits
@@ -52,11 +53,11 @@ _NEWEST_CONNECTION = Statement("""
 SELECT status, exit, message, last_action, calls FROM agent_connections
 WHERE run = :run AND project_id = :project AND spawned ORDER BY created_at DESC, id DESC LIMIT 1
 """)
-_STORY = Statement("""
-SELECT coalesce(max(CASE WHEN kind = 'part_began' THEN id END), 0),
-  coalesce(max(CASE WHEN kind = 'connected' THEN id END), 0)
+_STORY = Statement(f"""
+SELECT coalesce(max(CASE WHEN kind = '{PART_BEGAN}' THEN id END), 0),
+  coalesce(max(CASE WHEN kind = '{AGENT_CONNECTED}' THEN id END), 0)
 FROM events WHERE task_id = :task AND session = :run
-""")
+""")  # noqa: S608  (constants of this package)
 _ALIKE = Statement("", "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
 
 _verification = reader(Verification)

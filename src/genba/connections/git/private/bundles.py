@@ -1,10 +1,10 @@
 """Bringing work back from the sandbox: as a bundle that is made inside, and taken apart outside.
 
 What the instance planted in its repository may run while the bundle is made: that is in the sandbox, where it can do
-no more than before. Outside only bytes arrive; small work is read where it lies (`private_objects`). They
-are bounded in size and time, every object is checked by git as strictly as it can (`git fetch` does not check what comes
-from a bundle), all that they lead to must have come with them or have been given to the instance before, and none of it
-is part of the user's repository until then. An instance that knows the name of another object cannot claim it.
+no more than before. Outside only bytes arrive; small work is read where it lies (`private_objects`). They are bounded
+in size and time, every object is checked by git as strictly as it can (`git fetch` does not check what comes from a
+bundle), all that they lead to must have come with them or have been given to the instance before, and none of it is
+part of the user's repository until then. An instance that knows the name of another object cannot claim it.
 """
 
 import asyncio
