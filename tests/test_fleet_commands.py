@@ -601,7 +601,7 @@ def test_what_cannot_be_worked_with_is_refused_before_anything_starts(
 
 SCRIPTED = textwrap.dedent("""
     import asyncio, contextlib, json, signal, sys
-    from genba.domain.fleet.progress import Ended, FleetEvent, FleetEventKind, FleetPicture, WorkerPicture, WorkSummary
+    from genba.domain.fleet.progress import FleetEvent, FleetEventKind, FleetView, WorkEndReason, WorkerView, WorkSummary
     from genba.entrypoints.cli.work.work_command import drive, exit_code, tell, watching
 
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # tests may run under nohup
@@ -613,7 +613,7 @@ SCRIPTED = textwrap.dedent("""
             self.ends = asyncio.Event()
 
         def picture(self):
-            return FleetPicture(slots=1, workers=(WorkerPicture(task=1, title="a task"),))
+            return FleetView(slots=1, workers=(WorkerView(task=1, title="a task"),))
 
         def suspend(self):
             self.suspended += 1
@@ -622,7 +622,7 @@ SCRIPTED = textwrap.dedent("""
             self.listener(FleetEvent(kind=FleetEventKind.STARTED, task=1, title="a task"))
             # it suspends as slowly as somebody reads what it says
             await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
-            ended = Ended.PARKED if self.suspended else Ended.EMPTY
+            ended = WorkEndReason.SUSPENDED if self.suspended else WorkEndReason.EMPTY
             return WorkSummary(ended=ended, suspended=self.suspended)
 
     def open_fleet(listener):

@@ -119,7 +119,7 @@ def test_resuming_a_run_that_is_running_does_it_no_harm(project: Project, tmp_pa
         [str(GENBA), "run", "worker", "--quiet"], cwd=project.root, env={**os.environ, **project.environment}
     )
     until(inside.exists)
-    run = json.loads(project.genba("logs", "--json", check=0).out)["run"]
+    run = project.genba("sessions", "--json").json[0]["run"]
 
     refused = project.genba("run", "--resume", run, check=5)
     gate.write_text("go\n")

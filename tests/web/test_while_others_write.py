@@ -24,7 +24,7 @@ def test_pages_are_drawn_while_many_wait_to_write(served: Dashboard) -> None:
         try:
             for each in writers:
                 each.start()
-            until(lambda: sum(each.name.startswith("deed") for each in threading.enumerate()) >= 8)
+            until(lambda: sum(each.name.startswith("writer") for each in threading.enumerate()) >= 8)
             with served.client() as client:
                 assert client.get("/board").status_code == 200
                 assert client.get("/api/tasks/1").status_code == 200
