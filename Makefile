@@ -92,7 +92,7 @@ clis: $(DEV)
 collect: $(DEV)
 	@$(BIN)/python -m pytest --collect-only -q | tail -n 1
 
-check: layout lint types imports structure
+check: layout lint types imports structure words
 
 layout: $(DEV)
 	$(BIN)/ruff format --check .
@@ -108,6 +108,10 @@ imports: $(DEV)
 
 structure: $(DEV)
 	@$(BIN)/python -m release.structure
+
+# All but the tests, which still have some.
+words: $(DEV)
+	@$(BIN)/python -m release.words src docs bench release deploy .ci .github Makefile *.md
 
 format: $(DEV)
 	$(BIN)/ruff format .

@@ -49,7 +49,7 @@ TEXT = {
 }
 NAMED = {"Makefile", "Dockerfile", "run"}
 EXEMPT = {"release/words.py"}
-VENDORED = ("src/genba/entrypoints/web/assets/vendor", "docs/measured", "tests/fuzz/corpus")
+VENDORED = ("src/genba/entrypoints/web/static/vendor", "docs/measured", "tests/fuzz/corpus")
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 

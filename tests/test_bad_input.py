@@ -135,7 +135,7 @@ CASES: list[tuple[Callable[[Project], None], tuple[str, ...]]] = [
     (_too_small_budget, ("the shortest path to the end takes 2 iterations, and only 1 are allowed",)),
     (_variable_without_supplier, ("prompts/work.md: {uv-topik}: nothing supplies topik", 'did you mean "topic"?')),
     (_wide_step, ('"bypassPermissions" is wider than the agent\'s "plan"',)),
-    (_no_adapter, ("no adapter is chosen", "custom, facilitator, opencode, scripted")),
+    (_no_adapter, ("has no adapter", "custom, facilitator, opencode, scripted")),
     (_unknown_adapter, ('there is no adapter "scriptd"', 'did you mean "scripted"?')),
     (_broken_script, ("turns[0].do[0].wirte: unknown key", 'did you mean "write"?')),
     (_broken_project_file, (".genba/config.yaml", "not YAML")),

@@ -601,7 +601,8 @@ def test_what_cannot_be_worked_with_is_refused_before_anything_starts(
 
 SCRIPTED = textwrap.dedent("""
     import asyncio, contextlib, json, signal, sys
-    from genba.domain.fleet.progress import FleetEvent, FleetEventKind, FleetView, WorkEndReason, WorkerView, WorkSummary
+    from genba.domain.fleet.progress import FleetEvent, FleetEventKind, FleetView, WorkerView
+    from genba.domain.fleet.progress import WorkEndReason, WorkSummary
     from genba.entrypoints.cli.work.work_command import drive, exit_code, tell, watching
 
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # tests may run under nohup

@@ -491,7 +491,7 @@ def test_every_command_with_json_tells_its_errors_as_json(project: Project, word
 
 def test_the_problem_of_an_agent_without_adapter_names_its_file(project: Project) -> None:
     project.agent(adapter=None)
-    assert f"error: {AGENT}: runner.adapter: no adapter is chosen" in refused(project)
+    assert f'error: {AGENT}: runner.adapter: agent "worker" has no adapter' in refused(project)
 
 
 # ── screens and the edges of the machine ─────────────────────────────────────────────────────────────────────────────

@@ -48,7 +48,7 @@ def test_a_project_chooses_the_adapter_by_its_type_alone(project: Project) -> No
 
 def test_a_run_without_an_adapter_is_refused(project: Project) -> None:
     project.agent(adapter=None)
-    assert "no adapter is chosen" in project.genba("run", "worker", check=3).err
+    assert "has no adapter; set agents.default.adapter" in project.genba("run", "worker", check=3).err
 
 
 def test_a_project_chooses_the_model(project: Project) -> None:

@@ -91,7 +91,7 @@ def test_a_session_of_a_fleet_is_stopped_by_what_is_written_down(served: Dashboa
     served.board.board.add(TaskDraft(title="Make tea"), PERSON)
     run = asked(served)
     with served.visitor() as client:
-        assert "is told to stop" in posted(client, f"/sessions/{run}/stop").text
+        assert "is stopped" in posted(client, f"/sessions/{run}/stop").text
     assert 1 in served.board.field().held
 
 

@@ -50,7 +50,7 @@ def hours_between(text: str, other: str) -> float:
 
 
 def next_day(text: str) -> str:
-    """The first moment of the day after, where budgets of a day begin anew."""
+    """The first moment of the day after, where budgets of a day begin again."""
     at = parse_time(text)
     if at is None:
         return ""

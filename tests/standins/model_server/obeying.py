@@ -34,7 +34,7 @@ class _Follower:
     def next(self, order: dict[str, Any], last: dict[str, Any]) -> Act | Together:
         kind = order.get("action", "")
         if "error" in last and last["error"].get("action") == "exit":
-            return Say("I was told to stop.")
+            return Say("I must stop.")
         if _is_action(last):
             return self._begin(kind, order)
         if "workers" in last and kind == "delegate":

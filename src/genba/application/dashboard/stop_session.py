@@ -70,7 +70,7 @@ async def _interrupt(context: ProjectContext, run: str, branch: str, process: in
             return ActionResult(sentence=message, hint=f"genba run --resume {run}")
         await asyncio.sleep(_POLL_SECONDS)
     raise UnavailableError(
-        f"{run} was told to stop, and has not ended after {_PATIENCE_SECONDS:.0f} seconds", hint=f"genba logs {run}"
+        f"{run} must stop, and has not ended after {_PATIENCE_SECONDS:.0f} seconds", hint=f"genba logs {run}"
     )
 
 

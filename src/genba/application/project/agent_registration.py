@@ -102,5 +102,5 @@ def registered(context: ProjectContext) -> tuple[RegisteredAgent, ...]:
 def _known(context: ProjectContext, name: str) -> RegisteredAgent:
     found = WorkflowBoard(context.board(make=False)).agent(name)
     if found is None:
-        raise NotFoundError(f'nobody is registered as "{name}"', hint=f"genba agent register {name}")
+        raise NotFoundError(f'no agent is registered as "{name}"', hint=f"genba agent register {name}")
     return found

@@ -330,7 +330,7 @@ def _at(address: re.Match[str]) -> Repository:
     if host in _OTHERS:
         raise UsageError(
             f"{host} is no GitHub: its issues cannot be read",
-            unchanged="nothing was changed, and nobody was asked.",
+            unchanged="nothing was changed.",
             hint="genba init   keeps the tasks here; pull requests there are opened by a command of yours: `forge`",
         )
     plain = scheme == "http" and host in _LOOPBACK

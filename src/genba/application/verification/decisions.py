@@ -73,7 +73,7 @@ class Decisions:
             self.board.pause_project(True, self.actor)
             return ActionResult(sentence="paused: nothing new begins; what runs now goes on", hint="genba resume")
         self.board.hold(number, True, self.actor)
-        message = f"#{number} is paused: what runs of it is suspended, and nobody begins or goes on with it"
+        message = f"#{number} is paused: its session is suspended, and no agent starts or continues it"
         return ActionResult(sentence=message, hint=f"genba resume {number}")
 
     def resume(self, number: int | None = None) -> ActionResult:
@@ -94,13 +94,13 @@ class Decisions:
         """Suspend what runs now: all of it, and every `genba work` ends; or one task, until a person decides."""
         if number is None:
             self.board.stop_all(True, self.actor)
-            message = "told to stop: every genba work suspends its sessions and ends; branches and commits stay"
+            message = "stopping: every genba work suspends its sessions and ends; branches and commits stay"
             return ActionResult(sentence=message, hint="genba resume   then  genba work")
         task = self.board.board.get(number)
         self.board.hold(number, True, self.actor)
         asked = reason or f"stopped by {self.actor.name}"
         self.board.escalate(Escalation(task=number, kind=EscalationKind.STOPPED, question=asked), None)
-        message = f"#{number} is told to stop: what runs of it is suspended; its branch and its commits stay"
+        message = f"#{number} is stopped: its session is suspended; its branch and its commits stay"
         return ActionResult(sentence=message, hint=f"genba resume {task.number}")
 
     # ── what waits for people ────────────────────────────────────────────────────────────────────────────────────────

@@ -59,7 +59,7 @@ async def settle(context: ProjectContext, number: int, base_branch: str | None) 
             hint=f"git merge {commit[:12]}",
         )
     await _check_landing(context, task, last.subject, base, tip)
-    actor = Actor(ActorKind.ORCHESTRATOR, f"genba, told by {context.actor().name}")
+    actor = Actor(ActorKind.ORCHESTRATOR, f"genba, asked by {context.actor().name}")
     by_hand = not board.newest_session(number).run
     for to in _BY_HAND.get(task.status, ()) if by_hand else ():
         task = board.change_status(number, StatusChange(to=to, actor=actor, commit=commit, version=task.version))

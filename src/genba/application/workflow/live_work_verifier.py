@@ -112,9 +112,7 @@ class LiveWorkVerifier:
             if self.leaving() or time.monotonic() >= deadline:
                 break
             await asyncio.sleep(_LOOK_AGAIN_SECONDS)
-        message = (
-            "nobody here carries out this session just now" if live is None else "its working tree is not there yet"
-        )
+        message = "no process here runs this session now" if live is None else "its working tree is not there yet"
         raise WorkflowError(ErrorCode.CONFLICT, message, hint="call it again in a few seconds", action="retry")
 
     async def _place(self, connection: AgentConnection, session: Session) -> WorkLocation:

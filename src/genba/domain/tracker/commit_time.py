@@ -8,9 +8,9 @@ _EPOCH = date(1970, 1, 1)
 WITHIN = tuple(f"{minute:02d}:{second:02d}.000000Z" for minute in range(60) for second in range(60))
 
 
-def commit_time(told: bytes | str) -> str:
+def commit_time(text: bytes | str) -> str:
     """In the one form in which times compare as texts. A commit whose time git cannot tell is from the beginning."""
-    hour, rest = divmod(int(told) if told.isdigit() and len(told) <= _LONGEST_TIME else 0, 3600)
+    hour, rest = divmod(int(text) if text.isdigit() and len(text) <= _LONGEST_TIME else 0, 3600)
     return _hour(hour) + WITHIN[rest]
 
 

@@ -207,7 +207,8 @@ def load_adapter(layout: RepositoryLayout, definition: AgentDefinition) -> BaseA
         known = ", ".join(known_adapters())
         line = 'agents: {default: {adapter: {type: custom, command: "…"}}}'
         hint = f"in .genba/config.yaml:  {line}   known: {known}"
-        problem = Problem(source, "runner.adapter", "no adapter is chosen: nobody would answer", hint)
+        message = f'agent "{definition.name}" has no adapter; set agents.default.adapter in .genba/config.yaml'
+        problem = Problem(source, "runner.adapter", message, hint)
         raise ConfigurationError((problem,), hint="genba doctor   says which agents there are")
     try:
         kind = adapter_class(str(raw["type"]))

@@ -34,7 +34,7 @@ async def open_server(
     executor: str,
     leaving: Callable[[], bool],
 ) -> tuple[WorkflowServer, Answering]:
-    """A server that answers, and how runs are led to it. `board` waits for its database; `looking` is told."""
+    """A server that answers, and the way of sessions to it. `board` waits for its database; `looking` does not."""
 
     async def landing(number: int) -> Landing:
         field = await asyncio.to_thread(looking.field)
