@@ -13,7 +13,7 @@ COMPILE := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate
            --no-emit-index-url --no-header
 
 .PHONY: demo test test-share test-all chaos live-github clis collect check layout lint types imports format bench docs pictures lock clean help
-.PHONY: soak fuzz atheris structure
+.PHONY: soak fuzz atheris structure words
 .PHONY: sbom audit wheel dist
 
 help:
