@@ -347,3 +347,18 @@ def test_a_killed_session_is_shown_as_suspended(project: Project, tmp_path: Path
     run = _killed(project, tmp_path / "seen", *words)
     shown = {each["run"]: each["status"] for each in project.genba("sessions", "--json").json}
     assert shown == {run: "suspended"}
+
+
+@pytest.mark.parametrize("words", [("stop", "1"), ("stop",)], ids=["one task", "everything"])
+def test_genba_stop_suspends_a_session_of_genba_run(project: Project, tmp_path: Path, words: tuple[str, ...]) -> None:
+    _three_step_agent(project, tmp_path, "implement")
+    project.issue(1, "Add a page")
+    started = _start(project, "worker", "--issue", "1")
+    until((tmp_path / "seen").exists)
+
+    stopped = project.genba(*words, check=0)
+
+    assert started.wait(30) != 0
+    assert "suspended" in stopped.out or "stopping" in stopped.out
+    assert project.genba("sessions", "1", "--json").json[0]["status"] == "ended"
+    assert project.task(1).status == "open"

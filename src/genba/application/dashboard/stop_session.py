@@ -1,12 +1,13 @@
-"""Stops one session for a button.
+"""Stop sessions, for the command line and the dashboard.
 
-Law: a session of a fleet is stopped by what is written down; a run of its own by the signal that ctrl-c would send, to
-the process that holds the lock of its branch and to no other. It is called stopped when it has let go of that lock.
+A session of `genba work` is stopped by a record in the database, one of `genba run` by the signal of ctrl-c. It is sent
+only to the process that holds the lock of the branch. The session counts as stopped when that lock is free.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -43,6 +44,19 @@ async def stop_task(decisions: Decisions, number: int, reason: str = "") -> Acti
         begun = await asyncio.to_thread(decisions.board.board.newest_session, number)
         return await _interrupt(decisions.context, alone.run, alone.branch, begun.process)
     return await asyncio.to_thread(decisions.stop, number, reason)
+
+
+async def stop_all(decisions: Decisions, reason: str = "") -> ActionResult:
+    """Suspend every session of the project, and end every `genba work`."""
+    result = await asyncio.to_thread(decisions.stop, None, reason)
+    for session in decisions.board.field().sessions:
+        if session.status != "running" or session.executor or not session.branch:
+            continue
+        if decisions.context.is_running(session.branch):
+            started = await asyncio.to_thread(decisions.board.board.newest_session, session.task)
+            with contextlib.suppress(StateConflictError):  # it ended meanwhile
+                await _interrupt(decisions.context, session.run, session.branch, started.process)
+    return result
 
 
 def _session(decisions: Decisions, run: str) -> FleetSession | None:

@@ -9,13 +9,14 @@ from typing import Any
 
 import click
 
+from genba.application.dashboard.stop_session import stop_all, stop_task
 from genba.application.verification.decisions import Decisions, people_only, waiting
 from genba.blackboard.fleet.fleet_board import FleetBoard
 from genba.domain.errors import NotFoundError, UsageError
 from genba.domain.views.summary import ActionResult
 from genba.entrypoints.cli.failures import show_hint
 from genba.entrypoints.cli.inspect.task_commands import NUMBER
-from genba.entrypoints.cli.project_lookup import project_for_reading
+from genba.entrypoints.cli.project_lookup import project_for_reading, run_async
 from genba.entrypoints.cli.rendering.fleet_views import escalation_lines, escalation_page
 from genba.entrypoints.cli.rendering.json_output import print_json
 from genba.wiring import ProjectContext
@@ -58,7 +59,8 @@ def stop(number: int | None, reason: str, as_json: bool) -> None:
     Without TASK every `genba work` ends. No work is lost.
     """
     decisions = _decisions("stop the fleet")
-    _print(decisions.board, as_json, decisions.stop(number, reason), number)
+    stopping = stop_all(decisions, reason) if number is None else stop_task(decisions, number, reason)
+    _print(decisions.board, as_json, run_async(stopping), number)
 
 
 # ── what waits for people ────────────────────────────────────────────────────────────────────────────────────────────
