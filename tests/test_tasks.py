@@ -270,3 +270,11 @@ def test_the_whole_of_a_task_is_json_for_programs(project: Project) -> None:
         {"type": "tests_pass", "required": True, "timeout_seconds": 900.0, "command": "pytest -q"}
     ]
     assert [event["kind"] for event in shown["events"]] == ["created"]
+
+
+def test_a_list_without_matches_says_whether_there_are_other_tasks(project: Project) -> None:
+    assert "no tasks\n" in project.genba("task", "list", check=0).err
+    project.genba("task", "add", "Boil water", check=0)
+    project.genba("task", "cancel", "1", check=0)
+    shown = project.genba("task", "list", check=0).err
+    assert shown == "no task fits; others exist\nhint: genba task list --all\n"

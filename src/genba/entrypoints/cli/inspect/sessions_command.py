@@ -37,7 +37,7 @@ def sessions(number: int | None, ended_too: bool, agent_name: str | None, as_jso
         print_json([_facts(each) for each in matches])
         return
     if not matches:
-        _show_none(context, number, ended_too)
+        _show_none(context, number, ended_too or agent_name is not None)
         return
     named = titles(context, {each.task for each in matches if each.task})
     for line in session_lines(matches, named, datetime.now(UTC), columns()):

@@ -200,8 +200,9 @@ def list_tasks(
         print_json(found)
         return
     if not found:
-        click.echo("no tasks", err=True)
-        show_hint('genba task add "what is to be done"')
+        known = board is not None and bool(board.find())
+        click.echo("no task fits; others exist" if known else "no tasks", err=True)
+        show_hint("genba task list --all" if known else 'genba task add "what is to be done"')
         return
     rows = [("", "status", "priority", "type", "task")]
     rows += [(f"#{t.number}", f"{_MARKS[t.status]} {t.status}", t.priority, t.type, _line(t)) for t in found]
