@@ -216,7 +216,7 @@ def test_an_agent_is_no_person(project: Project) -> None:
 
     assert "an agent may not edit a task" in by_agent("edit", "1", "--remove-goal", "tests_pass")
     assert "an agent may not approve a task" in by_agent("approve", "1")
-    assert "a worker may not move a task from open to cancelled" in by_agent("cancel", "1")
+    assert "the actor worker may not move a task from open to cancelled" in by_agent("cancel", "1")
     project.genba("task", "comment", "1", "I need a key", check=0, GENBA_RUN="liar-1", GENBA_AGENT="liar")
     assert "liar" in project.genba("task", "show", "1", check=0).out
 

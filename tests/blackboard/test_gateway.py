@@ -74,7 +74,7 @@ def test_a_status_change_needs_a_name(board: Blackboard) -> None:
 def test_the_table_says_who_may_do_what(board: Blackboard) -> None:
     number = add(board)
     error = refusal_of(board, lambda: board.change_status(number, StatusChange(to=TaskStatus.CANCELLED, actor=WORKER)))
-    assert "only: human, manager" in error.message
+    assert "allowed: human, manager" in error.message
     assert error.exit_code == 5
 
 

@@ -138,7 +138,7 @@ def test_a_person_alone_approves_what_people_review(board: Blackboard, fleet: Fl
     task = board.add(TaskDraft(title="Work", requires_review=True, reviewer_type="human"), HUMAN).number
     to_review(board, fleet, begin(fleet, task))
     review = fleet.ask_review(task, "c1", "human")
-    with pytest.raises(StateConflictError, match="a reviewer may not approve it"):
+    with pytest.raises(StateConflictError, match="the actor reviewer may not approve it"):
         fleet.verdict(review.task, True, (), "critic", REVIEWER)
     assert fleet.verdict(review.task, True, (), "ada", HUMAN).status == "approved"
 

@@ -92,7 +92,7 @@ def approve(tx: Transaction, number: int, commit: str, actor: Actor) -> Task:
         raise refused(number, f"it is {task.status}, and only a task in review is approved")
     allowed = (ActorKind.HUMAN,) if task.reviewer_type == "human" else (ActorKind.HUMAN, ActorKind.REVIEWER)
     if actor.kind not in allowed:
-        raise refused(number, f"a {actor.kind} may not approve it, only: {', '.join(allowed)}")
+        raise refused(number, f"the actor {actor.kind} may not approve it; allowed: {', '.join(allowed)}")
     line = NewEvent(task=task.id, version=task.version, kind=APPROVED, data={"commit": commit})
     tell(tx, actor, now(), [line])
     return task

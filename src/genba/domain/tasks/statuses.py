@@ -53,9 +53,9 @@ def refusal(start: TaskStatus, to: TaskStatus, actor: ActorKind) -> str:
     rule = _TABLE.get((start, to))
     if rule is None:
         ways = [str(way.to) for way in RULES if way.start is start and actor in way.by]
-        onward = f"; from there a {actor} can go to: {', '.join(ways)}" if ways else ""
+        onward = f"; from there the actor {actor} can go to: {', '.join(ways)}" if ways else ""
         return f"there is no way from {start} to {to}{onward}"
     if actor not in rule.by:
         allowed = ", ".join(sorted(rule.by))
-        return f"a {actor} may not move a task from {start} to {to}, only: {allowed}"
+        return f"the actor {actor} may not move a task from {start} to {to}; allowed: {allowed}"
     return ""
