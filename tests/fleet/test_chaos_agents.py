@@ -77,7 +77,7 @@ def test_agents_that_answer_while_no_worker_runs_are_read_by_the_next_one(yard: 
     kill(chaos, worker, "worker")
     result = yard.genba("sessions")
     assert result.out.count("■ suspended") == 2, result.out
-    assert "hint: genba work   goes on with what is suspended" in result.err
+    assert "hint: genba work   continues stopped sessions" in result.err
 
     (yard.project.root.parent / "go").touch()
     until(lambda: not chaos.supervisors(), SOON)
