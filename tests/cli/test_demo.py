@@ -13,7 +13,7 @@ from tests.project import Project
 RESULT = [
     r" #1 Add slugify\(\)        ● done      builder  2 iterations  goals 7/7  merged [0-9a-f]{7}",
     r" #2 Fix the empty title  ● done      builder  1 iteration   goals 6/6  merged [0-9a-f]{7}",
-    r' #3 Speed up slugify\(\)   ✗ rejected  liar     claimed "All tests pass."; tests_pass failed on [0-9a-f]{7}',
+    r' #3 Speed up slugify\(\)   ✗ rejected  liar     says "All tests pass."; tests_pass failed on [0-9a-f]{7}',
     r"    └ rework             ● done      builder  1 iteration   goals 5/5  merged [0-9a-f]{7}",
     r" #4 Rename LONGEST       ● done      builder  conflict with #2 in titles.py, resolved in round 2",
     r' #5 Choose a licence     \? waits     builder  needs you: "MIT or Apache-2.0\?"   genba answer 5 "MIT"',

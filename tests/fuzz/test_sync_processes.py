@@ -23,9 +23,9 @@ NAMES = ("retry-after", "x-ratelimit-reset", "x-ratelimit-remaining", "link", "l
 VALUES = [text for text in ODD_TEXTS if text.isascii() and text.isprintable() and len(text) < 100]
 
 
-@pytest.fixture(params=["graphql", "rest"])
-def shop(request: pytest.FixtureRequest, project: Project) -> Iterator[Shop]:
-    with GitHub(schema=material.sdl() if request.param == "graphql" else None) as hub:
+@pytest.fixture
+def shop(project: Project) -> Iterator[Shop]:
+    with GitHub(schema=material.sdl()) as hub:
         made = settled(project, hub)
         settings = project.read(".genba/config.yaml").replace(
             "    sync_seconds", "    timeout_seconds: 5\n    sync_seconds"

@@ -66,7 +66,7 @@ def _vain(attempt: Attempted) -> str:
     """The claim of an attempt, and what was verified."""
     if not attempt.failed_on:
         return cut(cell(attempt.claim), 60)
-    return f'claimed "{cell(attempt.claim)}"; {", ".join(attempt.failed_goals)} failed on {attempt.failed_on[:_SHORT]}'
+    return f'says "{cell(attempt.claim)}"; {", ".join(attempt.failed_goals)} failed on {attempt.failed_on[:_SHORT]}'
 
 
 def _end(task: TaskStory, attempt: Attempted) -> str:
