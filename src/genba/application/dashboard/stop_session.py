@@ -47,7 +47,7 @@ async def stop_task(decisions: Decisions, number: int, reason: str = "") -> Acti
 
 
 async def stop_all(decisions: Decisions, reason: str = "") -> ActionResult:
-    """Suspend every session of the project, and end every `genba work`."""
+    """Suspend every session that has a task, and end every `genba work`."""
     result = await asyncio.to_thread(decisions.stop, None, reason)
     for session in decisions.board.field().sessions:
         if session.status != "running" or session.executor or not session.branch:

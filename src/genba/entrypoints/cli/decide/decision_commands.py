@@ -56,7 +56,7 @@ def resume(number: int | None, as_json: bool) -> None:
 def stop(number: int | None, reason: str, as_json: bool) -> None:
     """Stop all running agents, or the one of a task.
 
-    Without TASK every `genba work` ends. No work is lost.
+    Without TASK every `genba work` ends. A `genba run` without a task goes on: end it with ctrl-c. No work is lost.
     """
     decisions = _decisions("stop the fleet")
     stopping = stop_all(decisions, reason) if number is None else stop_task(decisions, number, reason)
